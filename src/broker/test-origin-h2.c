@@ -304,7 +304,8 @@ void origin_serve_h2(struct test_conn *c, void *arg)
 		origin_serve(c, arg);
 		return;
 	}
-	test_need(h2_new(&config, &s.h2, NULL) == 0);
+	s.h2 = h2_new(&config);
+	test_need(s.h2);
 	while (flush(&s) && !s.stop && !h2_is_done(s.h2) &&
 		(n = test_conn_read(c, b, sizeof(b))) > 0)
 		if (h2_feed(s.h2, str_make(b, (size_t)n)) < 0)

@@ -254,7 +254,8 @@ int upstream_h2_start(struct upstream *u)
 		return -ENOMEM;
 	o->u = u;
 	o->out = BUF_INIT(OUT_ENOUGH + H2_OUT_MIN);
-	if (h2_new(&config, &o->h2, NULL) < 0) {
+	o->h2 = h2_new(&config);
+	if (!o->h2) {
 		free(o);
 		return -ENOMEM;
 	}

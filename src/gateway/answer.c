@@ -120,7 +120,7 @@ void answer_write(struct conn *c, const struct answer *a)
 	int r = answer_make(&c->g->answer, &body, a);
 
 	if (r >= 0)
-		r = h1_write_response(&c->out, &c->g->answer, flags, NULL);
+		r = h1_write_response(&c->out, &c->g->answer, flags);
 	if (r >= 0 && !a->to_head)
 		r = buf_add_str(&c->out, buf_str(&body));
 	if (r < 0)

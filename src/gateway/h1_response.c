@@ -27,7 +27,7 @@ static struct h1 *h1_of(struct exchange *x)
 /* HTTP/1.0 clients do not know interim responses (RFC 9110 15.2). */
 static bool h1_write_interim(struct exchange *x, struct http_head *head)
 {
-	if (h1_of(x)->http10 || h1_write_response(&x->c->out, head, 0, NULL) >= 0)
+	if (h1_of(x)->http10 || h1_write_response(&x->c->out, head, 0) >= 0)
 		return true;
 	conn_abort(x->c);
 	return false;
@@ -46,7 +46,7 @@ static int h1_answer_handshake(struct h1 *h, struct http_head *out)
 	r = http_fields_set(&out->fields, STR("Upgrade"), STR("websocket"));
 	if (r == 0)
 		r = http_fields_set(&out->fields, STR("Sec-WebSocket-Accept"), str_from(accept));
-	return r < 0 ? r : h1_write_response(&h->x.c->out, out, H1_W_UPGRADE, NULL);
+	return r < 0 ? r : h1_write_response(&h->x.c->out, out, H1_W_UPGRADE);
 }
 
 static void h1_become_websocket(struct h1 *h, const struct net_response *m, struct wire_in *fields)
@@ -97,7 +97,7 @@ static bool h1_write_head(struct exchange *x, const struct net_response *m, stru
 		h->keep = false;
 	flags = !h->keep ? H1_W_CLOSE : h->http10 ? H1_W_KEEP_ALIVE : 0;
 	return buf_reserve(&x->c->out, FIRST_OUT, &room) >= 0 &&
-	       h1_write_response(&x->c->out, head, flags, NULL) >= 0;
+	       h1_write_response(&x->c->out, head, flags) >= 0;
 }
 
 static void h1_on_data(struct exchange *x, struct str bytes)

@@ -223,7 +223,8 @@ static struct h2_conn *conn_state_new(struct conn *c)
 		return NULL;
 	on->c = c;
 	on->soonest = USEC_INFINITY;
-	if (h2_new(&config, &on->h2, NULL) < 0) {
+	on->h2 = h2_new(&config);
+	if (!on->h2) {
 		free(on);
 		return NULL;
 	}

@@ -27,7 +27,6 @@ static enum http_body_result read_chunked(struct http_body *b, struct str *in, s
 	case CHUNKED_MORE:
 		return HTTP_BODY_MORE;
 	case CHUNKED_DATA:
-		b->taken += ret_data->n;
 		return HTTP_BODY_DATA;
 	case CHUNKED_DONE:
 		b->ended = true;
@@ -57,7 +56,6 @@ enum http_body_result http_body_read(struct http_body *b, struct str *in, struct
 	}
 	*ret_data = str_prefix(*in, n);
 	*in = str_from_index(*in, n);
-	b->taken += n;
 	return HTTP_BODY_DATA;
 }
 

@@ -13,8 +13,7 @@ enum http_body_result {
 
 struct http_body {
 	enum http_framing framing;
-	uint64_t left;  /* HTTP_BODY_LENGTH: bytes to come */
-	uint64_t taken; /* bytes of data given out so far */
+	uint64_t left; /* HTTP_BODY_LENGTH: bytes to come */
 	bool ended;
 	bool truncated;
 	struct chunked_decoder chunked;

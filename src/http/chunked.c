@@ -251,19 +251,13 @@ enum chunked_result chunked_read(struct chunked_decoder *d, struct str *in, stru
 
 const char *chunked_error_text(const struct chunked_decoder *d)
 {
-	switch (d->error) {
-	case CHUNKED_E_OK:
-		return "no error";
-	case CHUNKED_E_SIZE:
-		return "malformed chunk size, or a chunk extension";
-	case CHUNKED_E_EXTENSION:
-		return "malformed or too large chunk extension";
-	case CHUNKED_E_LINE_END:
-		return "CR LF missing in chunk framing";
-	case CHUNKED_E_TRAILER:
-		return h1_error_text(d->trailer_error);
-	case CHUNKED_E_TRUNCATED:
-		return "connection ended within a chunked body";
-	}
-	return "unknown";
+	static const char *const texts[] = {
+		[CHUNKED_E_OK] = "no error",
+		[CHUNKED_E_SIZE] = "malformed chunk size, or a chunk extension",
+		[CHUNKED_E_EXTENSION] = "malformed or too large chunk extension",
+		[CHUNKED_E_LINE_END] = "CR LF missing in chunk framing",
+		[CHUNKED_E_TRUNCATED] = "connection ended within a chunked body",
+	};
+
+	return d->error == CHUNKED_E_TRAILER ? h1_error_text(d->trailer_error) : texts[d->error];
 }

@@ -65,18 +65,12 @@ static bool is_weight(struct str s)
 {
 	if (s.n == 0 || s.n > 5 || (s.p[0] != '0' && s.p[0] != '1') || (s.n > 1 && s.p[1] != '.'))
 		return false;
-	for (size_t i = 2; i < s.n; i++)
-		if (s.p[i] < '0' || s.p[i] > (s.p[0] == '1' ? '0' : '9'))
-			return false;
-	return true;
+	return str_is_all(str_from_index(s, 2), s.p[0] == '1' ? "0" : STR_DIGITS);
 }
 
 static bool is_zero(struct str weight)
 {
-	for (size_t i = 0; i < weight.n; i++)
-		if (weight.p[i] != '0' && weight.p[i] != '.')
-			return false;
-	return weight.n > 0;
+	return weight.n > 0 && str_is_all(weight, "0.");
 }
 
 /* Split "name [ ; q=weight ]". Return false if the weight is malformed. */

@@ -6,14 +6,12 @@
  * or routes the message (struct facts), and the rules are applied to that. Framing is decided by
  * RFC 9112 6.3; if there is any doubt, the message is refused. */
 
-#define NONE (-1)
-
 struct facts {
-	int host, length, encoding, upgrade; /* index of the first such field, or NONE */
-	unsigned hosts, lengths, encodings, expects, upgrades;
+	struct {
+		unsigned n, first; /* number of such fields, index of the first */
+	} seen[HTTP_F_X_AMZ + 1];  /* by enum http_field_id; HTTP_F_OTHER is not counted */
 	bool same_lengths;
-	bool close, keep_alive, upgrade_named, te_trailers, h2c;
-	int expect;
+	bool close, keep_alive, upgrade_named, te_trailers;
 };
 
 enum h1_error h1_split_field(struct str line, struct str *ret_name, struct str *ret_value)
@@ -62,50 +60,36 @@ static enum h1_error connection(struct http_fields *f, struct str list, struct f
 	return H1_E_OK;
 }
 
-static void first_of(int *first, unsigned *count, unsigned i)
-{
-	if ((*count)++ == 0)
-		*first = (int)i;
-}
-
 static enum h1_error collect(struct http_fields *f, struct facts *facts)
 {
-	*facts = (struct facts){.host = NONE,
-		.length = NONE,
-		.encoding = NONE,
-		.upgrade = NONE,
-		.expect = NONE,
-		.same_lengths = true};
+	*facts = (struct facts){.same_lengths = true};
 	for (unsigned i = 0; i < f->n; i++) {
+		enum http_field_id id = f->v[i].id;
 		struct str value = http_fields_value(f, i);
 		enum h1_error e = H1_E_OK;
 
-		/* Most fields are none of these. */
-		if (f->v[i].id == HTTP_F_OTHER)
+		if (id == HTTP_F_OTHER) /* most are */
 			continue;
-		if (f->v[i].id == HTTP_F_HOST)
-			first_of(&facts->host, &facts->hosts, i);
-		else if (f->v[i].id == HTTP_F_CONTENT_LENGTH)
-			first_of(&facts->length, &facts->lengths, i);
-		else if (f->v[i].id == HTTP_F_TRANSFER_ENCODING)
-			first_of(&facts->encoding, &facts->encodings, i);
-		else if (f->v[i].id == HTTP_F_EXPECT)
-			first_of(&facts->expect, &facts->expects, i);
-		else if (f->v[i].id == HTTP_F_UPGRADE)
-			first_of(&facts->upgrade, &facts->upgrades, i);
-		else if (f->v[i].id == HTTP_F_HTTP2_SETTINGS)
-			facts->h2c = true;
-		else if (f->v[i].id == HTTP_F_TE)
+		if (facts->seen[id].n++ == 0)
+			facts->seen[id].first = i;
+		if (id == HTTP_F_TE)
 			facts->te_trailers |= http_list_has(value, STR("trailers"));
-		else if (f->v[i].id == HTTP_F_CONNECTION)
+		else if (id == HTTP_F_CONNECTION)
 			e = connection(f, value, facts);
+		else if (id == HTTP_F_CONTENT_LENGTH)
+			facts->same_lengths &=
+				str_eq(value, http_fields_value(f, facts->seen[id].first));
 		if (e != H1_E_OK)
 			return e;
-		if (f->v[i].id == HTTP_F_CONTENT_LENGTH &&
-			!str_eq(value, http_fields_value(f, (unsigned)facts->length)))
-			facts->same_lengths = false;
 	}
 	return H1_E_OK;
+}
+
+/* The value of the first such field; there is one. */
+static struct str first_value(
+	const struct http_head *h, const struct facts *facts, enum http_field_id id)
+{
+	return http_fields_value(&h->fields, facts->seen[id].first);
 }
 
 /* RFC 9112 3.2: one Host, and the same as in an absolute target. */
@@ -114,11 +98,11 @@ static enum h1_error host(struct http_head *h, const struct facts *facts)
 	struct str value, name;
 	uint16_t port, standard;
 
-	if (facts->hosts == 0)
+	if (facts->seen[HTTP_F_HOST].n == 0)
 		return H1_E_NO_HOST;
-	if (facts->hosts > 1)
+	if (facts->seen[HTTP_F_HOST].n > 1)
 		return H1_E_TWO_HOSTS;
-	value = http_fields_value(&h->fields, (unsigned)facts->host);
+	value = first_value(h, facts, HTTP_F_HOST);
 	if (http_parse_authority(value, &name, &port) < 0)
 		return H1_E_HOST;
 	if (h->flags & HTTP_CONNECT)
@@ -137,9 +121,9 @@ static enum h1_error host(struct http_head *h, const struct facts *facts)
 
 static enum h1_error encoding(struct http_head *h, const struct facts *facts)
 {
-	struct str value = http_fields_value(&h->fields, (unsigned)facts->encoding);
+	struct str value = first_value(h, facts, HTTP_F_TRANSFER_ENCODING);
 
-	if (facts->encodings > 1 || !str_ieq(value, STR("chunked")))
+	if (facts->seen[HTTP_F_TRANSFER_ENCODING].n > 1 || !str_ieq(value, STR("chunked")))
 		return H1_E_ENCODING;
 	if (h->version != HTTP_11)
 		return H1_E_ENCODING_10;
@@ -165,10 +149,10 @@ static bool is_one_length(struct str *value)
 
 static enum h1_error length(struct http_head *h, const struct facts *facts)
 {
-	struct str value = http_fields_value(&h->fields, (unsigned)facts->length);
+	struct str value = first_value(h, facts, HTTP_F_CONTENT_LENGTH);
 	uint64_t n;
 
-	if (facts->lengths > 1 && (h->is_request || !facts->same_lengths))
+	if (facts->seen[HTTP_F_CONTENT_LENGTH].n > 1 && (h->is_request || !facts->same_lengths))
 		return H1_E_TWO_LENGTHS;
 	if (!h->is_request && !is_one_length(&value))
 		return H1_E_TWO_LENGTHS;
@@ -180,42 +164,46 @@ static enum h1_error length(struct http_head *h, const struct facts *facts)
 
 static void upgrade(struct http_head *h, const struct facts *facts)
 {
-	struct http_fields *f = &h->fields;
+	const struct http_fields *f = &h->fields;
 
-	if (facts->h2c)
+	if (facts->seen[HTTP_F_HTTP2_SETTINGS].n)
 		h->flags |= HTTP_H2C;
-	for (int i = facts->upgrade; i >= 0;
-		i = http_fields_find_id(f, HTTP_F_UPGRADE, (unsigned)i + 1))
-		if (http_list_has(http_fields_value(f, (unsigned)i), STR("h2c")))
+	if (!facts->seen[HTTP_F_UPGRADE].n)
+		return;
+	for (unsigned i = facts->seen[HTTP_F_UPGRADE].first; i < f->n; i++)
+		if (f->v[i].id == HTTP_F_UPGRADE &&
+			http_list_has(http_fields_value(f, i), STR("h2c")))
 			h->flags |= HTTP_H2C;
-	if (!facts->upgrades || !facts->upgrade_named || h->version != HTTP_11)
+	if (!facts->upgrade_named || h->version != HTTP_11)
 		return;
 	h->flags |= HTTP_UPGRADE;
-	if (facts->upgrades == 1 &&
-		str_ieq(http_fields_value(f, (unsigned)facts->upgrade), STR("websocket")))
+	if (facts->seen[HTTP_F_UPGRADE].n == 1 &&
+		str_ieq(first_value(h, facts, HTTP_F_UPGRADE), STR("websocket")))
 		h->flags |= HTTP_UPGRADE_WS;
 }
 
 static enum h1_error finish_request(struct http_head *h, const struct facts *facts)
 {
+	bool has_length = facts->seen[HTTP_F_CONTENT_LENGTH].n,
+	     has_encoding = facts->seen[HTTP_F_TRANSFER_ENCODING].n;
+	unsigned expects = facts->seen[HTTP_F_EXPECT].n;
 	enum h1_error e = host(h, facts);
 
 	if (e != H1_E_OK)
 		return e;
-	if (facts->lengths && facts->encodings)
+	if (has_length && has_encoding)
 		return H1_E_LENGTH_AND_ENCODING;
-	if (facts->encodings)
+	if (has_encoding)
 		e = encoding(h, facts);
-	else if (facts->lengths)
+	else if (has_length)
 		e = length(h, facts);
 	if (e != H1_E_OK)
 		return e;
 	/* RFC 9110 10.1.1: ignore 100-continue if there is no body, or from HTTP/1.0. */
-	if (facts->expects == 1 && str_ieq(http_fields_value(&h->fields, (unsigned)facts->expect),
-					   STR("100-continue"))) {
+	if (expects == 1 && str_ieq(first_value(h, facts, HTTP_F_EXPECT), STR("100-continue"))) {
 		if (h->version == HTTP_11 && h->body != HTTP_BODY_NONE)
 			h->flags |= HTTP_EXPECT_CONTINUE;
-	} else if (facts->expects) {
+	} else if (expects) {
 		h->flags |= HTTP_EXPECT_OTHER;
 	}
 	upgrade(h, facts);
@@ -230,7 +218,7 @@ static void drop_body(struct http_head *h, const struct facts *facts)
 		return;
 	/* RFC 9110 8.6: a length with 1xx or 204 means nothing. But a server that sends one may
 	 * send the bytes too, and they must not be taken for the next response. */
-	if (facts->encodings || h->content_length)
+	if (facts->seen[HTTP_F_TRANSFER_ENCODING].n || h->content_length)
 		h->flags &= ~(unsigned)HTTP_KEEP_ALIVE;
 	h->flags &= ~(unsigned)HTTP_HAS_LENGTH;
 	h->content_length = 0;
@@ -239,6 +227,8 @@ static void drop_body(struct http_head *h, const struct facts *facts)
 /* RFC 9112 6.3 for responses. */
 static enum h1_error finish_response(struct http_head *h, const struct facts *facts, unsigned opt)
 {
+	bool has_length = facts->seen[HTTP_F_CONTENT_LENGTH].n,
+	     has_encoding = facts->seen[HTTP_F_TRANSFER_ENCODING].n;
 	enum h1_error e = H1_E_OK;
 
 	if (opt & H1_TO_HEAD)
@@ -249,13 +239,13 @@ static enum h1_error finish_response(struct http_head *h, const struct facts *fa
 			return H1_E_SWITCHING;
 	}
 	h->body = HTTP_BODY_CLOSE;
-	if (facts->lengths)
+	if (has_length)
 		e = length(h, facts);
-	if (e == H1_E_OK && facts->encodings)
+	if (e == H1_E_OK && has_encoding)
 		e = encoding(h, facts);
 	if (e != H1_E_OK)
 		return e;
-	if (facts->lengths && facts->encodings)
+	if (has_length && has_encoding)
 		h->flags &= ~(unsigned)HTTP_KEEP_ALIVE;
 	if (h->status < 200 || h->status == 204 || h->status == 304 || (opt & H1_TO_HEAD))
 		drop_body(h, facts);

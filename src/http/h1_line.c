@@ -113,16 +113,9 @@ static enum h1_error http_version(struct http_head *h, struct str s)
 enum h1_error h1_request_line(struct h1_parser *p, struct str line)
 {
 	struct http_head *h = p->head;
-	struct str method, target, rest;
-	size_t space;
+	struct str rest = line, method = str_next(&rest, ' '), target = str_next(&rest, ' ');
 	enum h1_error e;
 
-	space = str_chr(line, ' ');
-	method = str_prefix(line, space);
-	rest = str_from_index(line, space + 1);
-	space = str_chr(rest, ' ');
-	target = str_prefix(rest, space);
-	rest = str_from_index(rest, space + 1);
 	if (!http_is_method(method))
 		return H1_E_METHOD;
 	h->s_method = span_of(h, method);
@@ -143,16 +136,11 @@ enum h1_error h1_status_line(struct h1_parser *p, struct str line)
 {
 	struct http_head *h = p->head;
 	struct str reason;
-	unsigned status = 0;
+	unsigned status;
 
-	if (line.n < 12 || line.p[8] != ' ' || http_version(h, str_prefix(line, 8)) != H1_E_OK)
-		return H1_E_STATUS_LINE;
-	for (size_t i = 9; i < 12; i++) {
-		if (!is_digit(line.p[i]))
-			return H1_E_STATUS_LINE;
-		status = status * 10 + (unsigned)(line.p[i] - '0');
-	}
-	if (!http_is_status(status) || (line.n > 12 && line.p[12] != ' '))
+	if (line.n < 12 || line.p[8] != ' ' || http_version(h, str_prefix(line, 8)) != H1_E_OK ||
+		http_parse_status(str_make(line.p + 9, 3), &status) < 0 ||
+		(line.n > 12 && line.p[12] != ' '))
 		return H1_E_STATUS_LINE;
 	reason = str_from_index(line, 13);
 	if (!http_is_reason(reason))

@@ -181,8 +181,7 @@ static void response_framing(struct writer *w, const struct http_head *h)
 }
 
 /* RFC 9112 4. */
-int h1_write_response(
-	struct buf *out, const struct http_head *h, unsigned flags, struct cloche_err *err)
+int h1_write_response(struct buf *out, const struct http_head *h, unsigned flags)
 {
 	struct writer w = {.out = out};
 	size_t before = buf_len(out);
@@ -205,7 +204,7 @@ int h1_write_response(
 	response_framing(&w, h);
 	add_connection(&w, h, flags & ~(unsigned)H1_W_TRAILERS);
 	add(&w, STR("\r\n"));
-	return finish(&w, before, err);
+	return finish(&w, before, NULL);
 }
 
 size_t h1_chunk_head(char ret[H1_CHUNK_HEAD_MAX], size_t n)

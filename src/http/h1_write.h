@@ -23,11 +23,10 @@ enum {
  * character, an empty host; E_LIMIT, E_NO_MEMORY). The target is written in origin form. */
 _warn_unused_ int h1_write_request(
 	struct buf *out, const struct http_head *h, unsigned flags, struct cloche_err *err);
-/* The status line says HTTP/1.1. "No body" is written as length 0; with HTTP_TO_HEAD or 304 a
- * length is only written if one was given. HTTP_BODY_CLOSE implies H1_W_CLOSE. For an HTTP/1.0
- * client set the body to HTTP_BODY_CLOSE first if it is chunked. */
-_warn_unused_ int h1_write_response(
-	struct buf *out, const struct http_head *h, unsigned flags, struct cloche_err *err);
+/* Return as h1_write_request(). The status line says HTTP/1.1. "No body" is written as length 0;
+ * with HTTP_TO_HEAD or 304 a length is only written if one was given. HTTP_BODY_CLOSE implies
+ * H1_W_CLOSE. For an HTTP/1.0 client set the body to HTTP_BODY_CLOSE first if it is chunked. */
+_warn_unused_ int h1_write_response(struct buf *out, const struct http_head *h, unsigned flags);
 
 /* "1f4\r\n" for n > 0 bytes of data, which the caller writes next, then CR LF. */
 #define H1_CHUNK_HEAD_MAX 20

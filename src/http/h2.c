@@ -84,19 +84,16 @@ void h2_stream_closed(struct h2_stream *st, enum h2_error error)
 
 static void *wiping_malloc(size_t n, void *arg)
 {
-	(void)arg;
 	return malloc(n);
 }
 
 static void *wiping_calloc(size_t n, size_t size, void *arg)
 {
-	(void)arg;
 	return calloc(n, size);
 }
 
 static void wiping_free(void *p, void *arg)
 {
-	(void)arg;
 	if (p)
 		explicit_bzero(p, malloc_usable_size(p));
 	free(p);
@@ -162,7 +159,7 @@ static int say_settings(struct h2 *h)
 			       h->session, NGHTTP2_FLAG_NONE, 0, (int32_t)h->c.window);
 }
 
-int h2_new(const struct h2_config *config, struct h2 **ret, struct cloche_err *err)
+struct h2 *h2_new(const struct h2_config *config)
 {
 	_cleanup_(h2_freep) struct h2 *h = calloc(1, sizeof(*h));
 	nghttp2_session_callbacks *cb = NULL;
@@ -170,7 +167,7 @@ int h2_new(const struct h2_config *config, struct h2 **ret, struct cloche_err *e
 	int r = NGHTTP2_ERR_NOMEM;
 
 	if (!h)
-		return err_nomem(err);
+		return NULL;
 	h->c = *config;
 	h->error = "";
 	h->head = HTTP_HEAD_INIT;
@@ -188,10 +185,7 @@ int h2_new(const struct h2_config *config, struct h2 **ret, struct cloche_err *e
 	nghttp2_option_del(option);
 	if (r == 0)
 		r = say_settings(h);
-	if (r < 0)
-		return err_nomem(err);
-	*ret = TAKE_PTR(h);
-	return 0;
+	return r < 0 ? NULL : TAKE_PTR(h);
 }
 
 static void buf_end(const struct h2 *h, struct buf *b)

@@ -4,7 +4,7 @@
  * itself: input goes into h2_feed(), output comes from h2_output(), and everything else is reported
  * by the handlers.
  *
- *	h2_new({.role = H2_SERVER, .on = &handlers, .arg = conn, windows}, &h, &err)
+ *	h = h2_new({.role = H2_SERVER, .on = &handlers, .arg = conn, windows})
  *	read from the peer:	r = h2_feed(h, bytes)
  *	after any call:		h2_output(h, &out, high) and write `out`
  *	when h2_is_done(h) and `out` is written: close
@@ -19,7 +19,6 @@
  *
  * A handler may call every function here except h2_free(), h2_feed() and h2_output(). */
 
-#include "base/err.h"
 #include "http/msg.h"
 
 struct h2;
@@ -104,8 +103,8 @@ struct h2_config {
 	bool wipe;              /* memory is overwritten before it is freed: it holds secrets */
 };
 
-/* Return 0, or negative (E_NO_MEMORY). h2_output() has the preface and the settings at once. */
-_warn_unused_ int h2_new(const struct h2_config *config, struct h2 **ret, struct cloche_err *err);
+/* NULL on lack of memory. h2_output() has the preface and the settings at once. */
+struct h2 *h2_new(const struct h2_config *config);
 /* NULL is fine; returns NULL. No handler is called: all stream handles are invalid. */
 struct h2 *h2_free(struct h2 *h);
 DEFINE_CLEANUP(struct h2, h2_free)

@@ -66,16 +66,11 @@ static int method(struct http_head *h, struct str value, const char **ret_why)
 
 static int status(struct http_head *h, struct str value, const char **ret_why)
 {
-	unsigned n = 0;
+	unsigned n;
 
-	if (value.n != 3)
+	if (http_parse_status(value, &n) < 0)
 		return bad("malformed :status", ret_why);
-	for (size_t i = 0; i < 3; i++) {
-		if (value.p[i] < '0' || value.p[i] > '9')
-			return bad("malformed :status", ret_why);
-		n = n * 10 + (unsigned)(value.p[i] - '0');
-	}
-	if (!http_is_status(n) || n == 101) /* RFC 9113 8.6 */
+	if (n == 101) /* RFC 9113 8.6 */
 		return bad("a :status that may not be", ret_why);
 	h->status = (uint16_t)n;
 	return keep(h, str_from(http_status_text(n)), &h->s_reason, ret_why);

@@ -60,6 +60,12 @@ int h2_calm(struct h2 *h, const char *why);
 /* The peer has broken a rule. Return 0, or as h2_calm() if that was once too often. */
 int h2_glitch(struct h2 *h);
 struct h2_stream *h2_stream_new(struct h2 *h);
+/* The stream that the library has under this number; NULL if there is none. */
+static inline struct h2_stream *h2_stream_of(const struct h2 *h, int32_t id)
+{
+	return id > 0 ? nghttp2_session_get_stream_user_data(h->session, id) : NULL;
+}
+/* The same, also if the library does not have it yet. */
 struct h2_stream *h2_stream_find(const struct h2 *h, int32_t id);
 /* Free st. Tell the caller, unless it does not know the stream or has reset it. */
 void h2_stream_closed(struct h2_stream *st, enum h2_error error);

@@ -10,11 +10,6 @@
 
 enum { FIRST_WINDOW = 65535 /* until our settings are known (RFC 9113 6.9.2) */ };
 
-static struct h2_stream *stream_of(struct h2 *h, int32_t id)
-{
-	return id > 0 ? nghttp2_session_get_stream_user_data(h->session, id) : NULL;
-}
-
 static void tell_malformed(struct h2 *h, const char *why)
 {
 	if (!h->refused && h->c.on->malformed)
@@ -34,11 +29,6 @@ static int refuse(struct h2 *h, int32_t id, int r, const char *why)
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-static void earn(struct http_rate *rate, unsigned n)
-{
-	rate->left = MIN(rate->left + n, rate->burst);
-}
-
 /* Frames that bring something to an existing stream get back what they paid. A head, and DATA that
  * is not a small piece, also pay for two frames that carry nothing. */
 static void pay_back(struct h2 *h, const nghttp2_frame_hd *hd)
@@ -46,11 +36,11 @@ static void pay_back(struct h2 *h, const nghttp2_frame_hd *hd)
 	bool end = hd->flags & NGHTTP2_FLAG_END_STREAM;
 
 	if (hd->type == NGHTTP2_HEADERS)
-		earn(&h->control, 3);
+		http_rate_earn(&h->control, 3);
 	if (hd->type != NGHTTP2_DATA || hd->length == 0 || (hd->length < HTTP_PIECE_MIN && !end))
 		return;
-	earn(&h->pieces, 1);
-	earn(&h->control, 2);
+	http_rate_earn(&h->pieces, 1);
+	http_rate_earn(&h->control, 2);
 }
 
 /* The library does not report frames that it drops because their stream is closed. So each frame
@@ -115,7 +105,6 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 {
 	struct h2 *h = arg;
 
-	(void)session;
 	h->within_head &= hd->type == NGHTTP2_CONTINUATION;
 	if (hd->type == NGHTTP2_CONTINUATION && ++h->continuations > H2_CONTINUATIONS_MAX)
 		return h2_calm(h, "a head in too many frames");
@@ -147,13 +136,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *arg)
 {
 	struct h2 *h = arg;
-	struct h2_stream *st = stream_of(h, frame->hd.stream_id);
+	struct h2_stream *st = h2_stream_of(h, frame->hd.stream_id);
 	struct str n = str_make(name, name_n), v = str_make(value, value_n);
 	const char *why = "";
 	int r;
 
-	(void)session;
-	(void)flags;
 	if (!st)
 		return 0;
 	r = st->answered ? h2_trailer_add(h, n, v, &why)
@@ -166,12 +153,6 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
 	const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags,
 	void *arg)
 {
-	(void)session;
-	(void)name;
-	(void)name_n;
-	(void)value;
-	(void)value_n;
-	(void)flags;
 	return refuse(arg, frame->hd.stream_id, -EPROTO, "malformed field");
 }
 
@@ -207,10 +188,9 @@ static int on_headers(struct h2 *h, struct h2_stream *st, bool is_end)
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
 	struct h2 *h = arg;
-	struct h2_stream *st = stream_of(h, frame->hd.stream_id);
+	struct h2_stream *st = h2_stream_of(h, frame->hd.stream_id);
 	bool is_end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
-	(void)session;
 	h->within_head = false;
 	if (st)
 		pay_back(h, &frame->hd);
@@ -243,9 +223,8 @@ static int on_data(
 	nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
 {
 	struct h2 *h = arg;
-	struct h2_stream *st = stream_of(h, id);
+	struct h2_stream *st = h2_stream_of(h, id);
 
-	(void)flags;
 	/* The library resets a stream that has sent too much, but delivers the data
 	 * nevertheless. */
 	if (st && st->held + n > MAX(h->c.stream_window, (uint32_t)FIRST_WINDOW))
@@ -264,16 +243,15 @@ static int on_invalid_frame(
 {
 	struct h2 *h = arg;
 
-	(void)session;
 	h->within_head = false;
-	if (frame->hd.type == NGHTTP2_HEADERS && stream_of(h, frame->hd.stream_id))
+	if (frame->hd.type == NGHTTP2_HEADERS && h2_stream_of(h, frame->hd.stream_id))
 		tell_malformed(h, nghttp2_strerror(error));
 	return h2_glitch(h);
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *arg)
 {
-	struct h2_stream *st = stream_of(arg, id);
+	struct h2_stream *st = h2_stream_of(arg, id);
 
 	if (!st)
 		return 0;

@@ -145,10 +145,6 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *to, size
 	struct h2_stream *st = source->ptr;
 	struct str bytes = waiting(st);
 
-	(void)session;
-	(void)id;
-	(void)to;
-	(void)arg;
 	if (bytes.n == 0 && !st->local_end)
 		return NGHTTP2_ERR_DEFERRED;
 	if (bytes.n > 0)
@@ -174,7 +170,6 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 	struct h2_stream *st = source->ptr;
 	struct str bytes;
 
-	(void)session;
 	if (buf_len(h->out) >= h->enough || buf_room(h->out) < HEADER + n)
 		return NGHTTP2_ERR_WOULDBLOCK;
 	bytes = waiting(st);
@@ -288,12 +283,12 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *a
 {
 	struct h2 *h = arg;
 	int32_t id = frame->hd.stream_id;
-	struct h2_stream *st = id > 0 ? nghttp2_session_get_stream_user_data(session, id) : NULL;
+	struct h2_stream *st = h2_stream_of(h, id);
 
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
 	case NGHTTP2_DATA:
-		h->control.left = MIN(h->control.left + 2, h->control.burst);
+		http_rate_earn(&h->control, 2);
 		if (st && h->c.role == H2_SERVER && !st->remote_end &&
 			frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
 			st->expected = true;
@@ -331,7 +326,7 @@ static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int
 		return 0;
 	}
 	/* If the stream exists already, on_close comes next. */
-	if (nghttp2_session_get_stream_user_data(session, frame->hd.stream_id))
+	if (h2_stream_of(h, frame->hd.stream_id))
 		return 0;
 	st = h2_stream_find(h, frame->hd.stream_id);
 	if (st)

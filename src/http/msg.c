@@ -320,12 +320,13 @@ int http_head_set_request(struct http_head *h, struct str method, struct str sch
 {
 	int r;
 
-	if (!http_is_method(method) || (scheme.n && !http_is_token(scheme)))
+	if (!http_is_method(method) || (scheme.n && !http_is_token(scheme)) || !http_is_host(host))
 		return -EINVAL;
 	http_head_clear(h);
 	h->is_request = true;
 	h->version = HTTP_11;
 	h->flags = HTTP_KEEP_ALIVE;
+	h->port = port;
 	if (str_eq(method, STR("CONNECT")))
 		h->flags |= HTTP_CONNECT;
 	if (str_eq(method, STR("TRACE")))
@@ -334,7 +335,7 @@ int http_head_set_request(struct http_head *h, struct str method, struct str sch
 	if (r >= 0)
 		r = store_span(h, scheme, &h->s_scheme);
 	if (r >= 0)
-		r = http_head_set_host(h, host, port);
+		r = store_span(h, host, &h->s_host);
 	if (r >= 0)
 		r = http_head_set_target(h, target);
 	return r;
@@ -403,18 +404,6 @@ int http_head_encode_query(struct http_head *h)
 	h->s_target =
 		(struct http_span){.at = (uint32_t)at, .len = (uint32_t)(target.n + 2UL * beyond)};
 	return 0;
-}
-
-int http_head_set_host(struct http_head *h, struct str host, uint16_t port)
-{
-	int r;
-
-	if (!http_is_host(host))
-		return -EINVAL;
-	r = store_span(h, host, &h->s_host);
-	if (r >= 0)
-		h->port = port;
-	return r;
 }
 
 void http_head_strip(struct http_head *h)

@@ -208,12 +208,11 @@ _warn_unused_ int http_head_set_response(struct http_head *h, unsigned status, s
 void http_head_set_body(struct http_head *h, enum http_framing body, uint64_t length);
 /* Remove every field that does not travel end to end. */
 void http_head_strip(struct http_head *h);
-/* Replace target or host of a request. */
+/* Replace the target of a request. */
 _warn_unused_ int http_head_set_target(struct http_head *h, struct str target);
 /* Percent-encode non-ASCII characters in the query of the target, as clients should have done, so
  * that what is judged is what is sent. Return 0, -EINVAL if they are not UTF-8, or as buf_add(). */
 _warn_unused_ int http_head_encode_query(struct http_head *h);
-_warn_unused_ int http_head_set_host(struct http_head *h, struct str host, uint16_t port);
 
 /* Standard text of a status ("Not Found"), or "Unknown". */
 const char *http_status_text(unsigned status);

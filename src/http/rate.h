@@ -17,3 +17,8 @@ struct http_rate {
 struct http_rate http_rate_make(unsigned burst, unsigned per_second);
 /* Take one token. Return false if there is none. */
 _warn_unused_ bool http_rate_take(struct http_rate *r);
+/* Put n tokens back, as far as they fit. */
+static inline void http_rate_earn(struct http_rate *r, unsigned n)
+{
+	r->left = MIN(r->left + n, r->burst);
+}

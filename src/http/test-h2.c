@@ -305,10 +305,11 @@ static void test_streams_before_settings(void)
 	struct h2_config config = {.role = H2_CLIENT, .on = &none, .window = 65535};
 
 	for (unsigned n = 0; n < 4; n++) {
-		struct h2 *h = NULL;
+		struct h2 *h;
 
 		config.peer_streams = n;
-		must(h2_new(&config, &h, NULL) == 0);
+		h = h2_new(&config);
+		must(h);
 		check_int(h2_streams_free(h), n ? n : 100);
 		check_int(h2_streams_max(h), n ? n : 100);
 		h2_free(h);

@@ -2,6 +2,7 @@
 #include "http/test-side.h"
 #include "tap.h"
 
+#include <errno.h>
 #include <stdarg.h>
 
 static void note(struct side *s, const char *fmt, ...) _printf_(2, 3);
@@ -151,7 +152,8 @@ int side_try(struct side *s, enum h2_role role, uint32_t stream, uint32_t window
 	memset(s, 0, sizeof(*s));
 	s->log = BUF_INIT(4 * 1024 * 1024);
 	s->out = BUF_INIT(OUT_ENOUGH + H2_OUT_MIN);
-	return h2_new(&c, &s->h, NULL);
+	s->h = h2_new(&c);
+	return s->h ? 0 : -ENOMEM;
 }
 
 void side_done(struct side *s)

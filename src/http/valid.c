@@ -70,17 +70,9 @@ bool http_is_field_name(struct str s)
 	return s.n <= HTTP_NAME_MAX && http_is_token(s);
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 bool http_is_field_value(struct str s)
 {
-	if (s.n == 0)
-		return true;
-	return s.n <= HTTP_VALUE_MAX && !is_blank(s.p[0]) && !is_blank(s.p[s.n - 1]) &&
-	       all_of(s, HTTP_C_VALUE);
+	return s.n <= HTTP_VALUE_MAX && str_trim(s).n == s.n && all_of(s, HTTP_C_VALUE);
 }
 
 bool http_is_target(struct str s)
@@ -154,6 +146,16 @@ int http_parse_authority(struct str s, struct str *ret_host, uint16_t *ret_port)
 	return 0;
 }
 
+int http_parse_status(struct str s, unsigned *ret)
+{
+	uint64_t n;
+
+	if (s.n != 3 || parse_u64(s, 999, &n) < 0 || !http_is_status((unsigned)n))
+		return -EINVAL;
+	*ret = (unsigned)n;
+	return 0;
+}
+
 int http_parse_length(struct str s, uint64_t *ret)
 {
 	return parse_u64(s, INT64_MAX, ret) < 0 ? -EINVAL : 0;
@@ -162,10 +164,8 @@ int http_parse_length(struct str s, uint64_t *ret)
 bool http_list_next(struct str *list, struct str *ret)
 {
 	while (list->n) {
-		size_t comma = str_chr(*list, ',');
-		struct str element = str_trim(str_prefix(*list, comma));
+		struct str element = str_trim(str_next(list, ','));
 
-		*list = str_from_index(*list, comma + 1);
 		if (element.n) {
 			*ret = element;
 			return true;

@@ -48,6 +48,8 @@ bool http_is_host(struct str s);
 /* Split "host", "host:port", "[v6]:port". Port: 1 to 65535 without leading zeros; 0 is returned
  * if none is given. Views into s. Return 0 or -EINVAL; ret_* are untouched on failure. */
 _warn_unused_ int http_parse_authority(struct str s, struct str *ret_host, uint16_t *ret_port);
+/* A status of three digits, as http_is_status(). Return 0 or -EINVAL. */
+_warn_unused_ int http_parse_status(struct str s, unsigned *ret);
 /* A Content-Length: decimal digits, at most INT64_MAX. Return 0 or -EINVAL. */
 _warn_unused_ int http_parse_length(struct str s, uint64_t *ret);
 /* Take the next element off a comma-separated list, trimmed; empty ones are skipped. */

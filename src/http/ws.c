@@ -154,7 +154,6 @@ static enum ws_result give_head(struct ws_reader *r)
 	if (is_control(f->opcode)) {
 		r->give_control = f->length > 0;
 		r->closed = f->opcode == WS_CLOSE;
-		r->counts.pings += f->opcode == WS_PING;
 		return WS_HEAD;
 	}
 	r->in_message = !f->fin;
@@ -250,31 +249,22 @@ bool ws_reader_is_between(const struct ws_reader *r)
 
 const char *ws_error_text(enum ws_error e)
 {
-	switch (e) {
-	case WS_E_OK:
-		break;
-	case WS_E_RESERVED:
-		return "a WebSocket frame has a reserved bit set";
-	case WS_E_OPCODE:
-		return "a WebSocket frame has a reserved opcode";
-	case WS_E_UNMASKED:
-		return "a WebSocket frame of a client is not masked";
-	case WS_E_MASKED:
-		return "a WebSocket frame of a server is masked";
-	case WS_E_LENGTH:
-		return "the length of a WebSocket frame is not in its shortest form";
-	case WS_E_CONTROL:
-		return "a WebSocket control frame is fragmented or longer than 125 bytes";
-	case WS_E_CONTINUATION:
-		return "a WebSocket frame continues no message, or begins one within another";
-	case WS_E_CLOSE:
-		return "a WebSocket close frame has an invalid code or reason";
-	case WS_E_FRAME_SIZE:
-		return "a WebSocket frame is longer than 16 MiB";
-	case WS_E_MESSAGE_SIZE:
-		return "a WebSocket message is longer than 64 MiB";
-	}
-	return "no error";
+	static const char *const texts[] = {
+		[WS_E_OK] = "no error",
+		[WS_E_RESERVED] = "a WebSocket frame has a reserved bit set",
+		[WS_E_OPCODE] = "a WebSocket frame has a reserved opcode",
+		[WS_E_UNMASKED] = "a WebSocket frame of a client is not masked",
+		[WS_E_MASKED] = "a WebSocket frame of a server is masked",
+		[WS_E_LENGTH] = "the length of a WebSocket frame is not in its shortest form",
+		[WS_E_CONTROL] = "a WebSocket control frame is fragmented or longer than 125 bytes",
+		[WS_E_CONTINUATION] =
+			"a WebSocket frame continues no message, or begins one within another",
+		[WS_E_CLOSE] = "a WebSocket close frame has an invalid code or reason",
+		[WS_E_FRAME_SIZE] = "a WebSocket frame is longer than 16 MiB",
+		[WS_E_MESSAGE_SIZE] = "a WebSocket message is longer than 64 MiB",
+	};
+
+	return texts[e];
 }
 
 uint16_t ws_error_code(enum ws_error e)
@@ -335,19 +325,10 @@ void ws_mask(char *p, size_t n, const unsigned char mask[4], uint64_t at)
 		p[i] = (char)((unsigned char)p[i] ^ turned[i % 4]);
 }
 
-static bool is_base64(char c)
-{
-	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-	       c == '+' || c == '/';
-}
-
 bool ws_is_key(struct str key)
 {
-	if (key.n != WS_KEY_LEN || !str_ends(key, STR("==")))
-		return false;
-	for (size_t i = 0; i < WS_KEY_LEN - 2; i++)
-		if (!is_base64(key.p[i]))
-			return false;
 	/* Only two bits of the last digit belong to the 16 bytes. */
-	return strchr("AQgw", key.p[WS_KEY_LEN - 3]) != NULL;
+	return key.n == WS_KEY_LEN && str_ends(key, STR("==")) &&
+	       str_is_all(str_prefix(key, WS_KEY_LEN - 2), STR_LOWER STR_UPPER STR_DIGITS "+/") &&
+	       strchr("AQgw", key.p[WS_KEY_LEN - 3]);
 }

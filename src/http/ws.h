@@ -67,8 +67,8 @@ struct ws_frame {
 };
 
 struct ws_counts {
-	uint64_t frames, messages, bytes, pings; /* bytes: of all payloads, of control frames too */
-	uint16_t close_code;                     /* 0: no close frame, 1005: one without a code */
+	uint64_t frames, messages, bytes; /* bytes: of all payloads, of control frames too */
+	uint16_t close_code;              /* 0: no close frame, 1005: one without a code */
 };
 
 struct ws_reader {

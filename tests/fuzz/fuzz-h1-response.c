@@ -15,7 +15,7 @@ static void write_and_read(struct http_head *head, unsigned opt)
 	struct h1_parser p;
 	size_t used;
 
-	require(h1_write_response(&wire, head, head->status == 101 ? H1_W_UPGRADE : 0, NULL) == 0);
+	require(h1_write_response(&wire, head, head->status == 101 ? H1_W_UPGRADE : 0) == 0);
 	/* The writer adds the fields of framing: a head at a limit may then be over it. */
 	if (buf_len(&wire) <= HTTP_HEAD_MAX && head->fields.n + ADDED_MAX <= HTTP_FIELDS_MAX) {
 		h1_parser_response(&p, &again, opt);

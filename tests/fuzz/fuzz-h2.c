@@ -221,7 +221,8 @@ static void begin(struct peer *p, bool client, bool answers)
 	*p = (struct peer){.log = BUF_INIT(64 << 20),
 		.out = BUF_INIT(OUT_ENOUGH + H2_OUT_MIN),
 		.answers = answers};
-	require(h2_new(&c, &p->h, NULL) == 0);
+	p->h = h2_new(&c);
+	require(p->h);
 	if (client) {
 		ask(p, "GET", 0);
 		ask(p, "HEAD", 0);
