@@ -111,11 +111,8 @@ static void decide(struct conn *c)
 	case IDENTITY_SOCKS4:
 	case IDENTITY_SOCKS5:
 		conn_dest_name(c, &dest);
-		event_send(c->g, &(struct net_event){
+		event_send_of(c, (struct net_event){
 					 .kind = NET_EVENT_CONNECT,
-					 .connection = c->number,
-					 .client = c->client,
-					 .port = c->port,
 					 .a = str_from(identity_text(id)),
 					 .b = host_str(&dest),
 				 });
@@ -178,12 +175,9 @@ static void handshake_failed(struct conn *c, const char *why)
 	struct host name;
 	char text[CONN_DEST_MAX];
 
-	event_send(c->g,
-		&(struct net_event){
+	event_send_of(c,
+		(struct net_event){
 			.kind = NET_EVENT_TLS,
-			.connection = c->number,
-			.client = c->client,
-			.port = c->port,
 			.a = entry_sni_name(c, &name) ? host_str(&name) : conn_dest_text(c, text),
 			.b = str_from(why),
 		});

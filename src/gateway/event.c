@@ -54,17 +54,23 @@ void event_send(struct gateway *g, const struct net_event *e)
 		put(g, e);
 }
 
+void event_send_of(struct conn *c, struct net_event e)
+{
+	e.scheme = conn_scheme(c);
+	e.connection = c->number;
+	e.client = c->client;
+	if (e.port == 0)
+		e.port = c->port;
+	event_send(c->g, &e);
+}
+
 void event_send_conn(struct conn *c, enum net_event_kind kind, uint16_t status, const char *why)
 {
 	char text[CONN_DEST_MAX];
 
-	event_send(c->g, &(struct net_event){
+	event_send_of(c, (struct net_event){
 				 .kind = kind,
-				 .scheme = conn_scheme(c),
-				 .connection = c->number,
-				 .client = c->client,
 				 .status = status,
-				 .port = c->port,
 				 .a = conn_dest_text(c, text),
 				 .b = str_from(why),
 			 });
@@ -74,13 +80,9 @@ void event_malformed(struct conn *c, const struct http_head *head, unsigned stat
 {
 	struct str host = http_head_host(head);
 
-	event_send(c->g, &(struct net_event){
+	event_send_of(c, (struct net_event){
 				 .kind = NET_EVENT_MALFORMED,
-				 .scheme = conn_scheme(c),
-				 .connection = c->number,
-				 .client = c->client,
 				 .status = (uint16_t)status,
-				 .port = c->port,
 				 .a = host.n ? host : host_str(&c->host),
 				 .b = str_from(why),
 				 .method = http_head_method(head),
@@ -111,11 +113,7 @@ void event_refused(struct conn *c, const struct http_head *head, const struct re
 	struct host dest;
 	struct net_event e = {
 		.kind = r->refusal.event,
-		.scheme = conn_scheme(c),
-		.connection = c->number,
-		.client = c->client,
 		.status = r->refusal.status,
-		.port = c->port,
 		.a = host,
 		.b = str_from(r->refusal.why),
 		.method = http_head_method(head),
@@ -125,8 +123,7 @@ void event_refused(struct conn *c, const struct http_head *head, const struct re
 	if (e.kind == NET_EVENT_CONNECT) {
 		e.a = e.method;
 		e.b = host;
-		if (head->port)
-			e.port = head->port; /* that of the target, as the host is */
+		e.port = head->port; /* that of the target, as the host is */
 	} else if (e.kind == NET_EVENT_MISMATCH) {
 		conn_dest_name(c, &dest);
 		e.a = host_str(c->tls ? &c->host : &dest);
@@ -135,5 +132,5 @@ void event_refused(struct conn *c, const struct http_head *head, const struct re
 	} else if (e.kind == NET_EVENT_UPGRADE) {
 		e.b = http_fields_get(&head->fields, STR("Upgrade"));
 	}
-	event_send(c->g, &e);
+	event_send_of(c, e);
 }

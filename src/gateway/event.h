@@ -16,6 +16,8 @@ struct event_log {
 
 /* Send e. Long texts are truncated. */
 void event_send(struct gateway *g, const struct net_event *e);
+/* Send e about a connection: fill in which one, its scheme, and its port unless e has one. */
+void event_send_of(struct conn *c, struct net_event e);
 /* Send an event about a connection: its a is the destination as text ("name (198.18.0.3:22)"), its
  * b is why. */
 void event_send_conn(struct conn *c, enum net_event_kind kind, uint16_t status, const char *why);

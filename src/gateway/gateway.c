@@ -69,15 +69,12 @@ static void bound_unread(struct gateway *g)
 		DL_FOREACH (g->conns, c)
 			if (c->unread > most->unread)
 				most = c;
-		event_send(g, &(struct net_event){
-				      .kind = NET_EVENT_LIMIT,
-				      .connection = most->number,
-				      .client = most->client,
-				      .port = most->port,
-				      .a = STR("answers"),
-				      .b = STR("too much that the room does not read"),
-				      .c = host_str(&most->host),
-			      });
+		event_send_of(most, (struct net_event){
+					    .kind = NET_EVENT_LIMIT,
+					    .a = STR("answers"),
+					    .b = STR("too much that the room does not read"),
+					    .c = host_str(&most->host),
+				    });
 		conn_abort(most);
 	}
 }

@@ -24,23 +24,15 @@ static const struct stage h2_stage;
 /* Log why the connection ended. */
 static void event_ended(struct h2_conn *on, const char *why)
 {
-	struct conn *c = on->c;
-	struct net_event e = {
-		.kind = NET_EVENT_MALFORMED,
-		.scheme = conn_scheme(c),
-		.connection = c->number,
-		.client = c->client,
-		.port = c->port,
-		.a = host_str(&c->host),
-		.b = str_from(why),
-	};
+	struct str host = host_str(&on->c->host);
+	bool calmed = h2_is_calmed(on->h2);
 
-	if (h2_is_calmed(on->h2)) {
-		e.kind = NET_EVENT_LIMIT;
-		e.c = e.a;
-		e.a = STR("http/2");
-	}
-	event_send(c->g, &e);
+	event_send_of(on->c, (struct net_event){
+				     .kind = calmed ? NET_EVENT_LIMIT : NET_EVENT_MALFORMED,
+				     .a = calmed ? STR("http/2") : host,
+				     .b = str_from(why),
+				     .c = calmed ? host : STR_NULL,
+			     });
 }
 
 /* There are no exchanges: the connection is idle, or the head of the first is on its way. */

@@ -194,13 +194,9 @@ void h2_exchange_expired(struct h2_exchange *x)
 		h2_exchange_refuse(x, &answer_no_response);
 		return;
 	}
-	event_send(c->g, &(struct net_event){
+	event_send_of(c, (struct net_event){
 				 .kind = NET_EVENT_MALFORMED,
-				 .scheme = conn_scheme(c),
-				 .connection = c->number,
-				 .client = c->client,
 				 .status = answer_too_slow.status,
-				 .port = c->port,
 				 .a = host_str(&c->host),
 				 .b = STR("request body came too slowly"),
 			 });

@@ -69,12 +69,8 @@ static void broken_frame(struct tunnel *t)
 
 	if (host.n == 0)
 		conn_dest_name(c, &host);
-	event_send(c->g, &(struct net_event){
+	event_send_of(c, (struct net_event){
 				 .kind = NET_EVENT_MALFORMED,
-				 .scheme = conn_scheme(c),
-				 .connection = c->number,
-				 .client = c->client,
-				 .port = c->port,
 				 .a = host_str(&host),
 				 .b = str_from(ws_error_text(e)),
 				 .method = STR("GET"),
