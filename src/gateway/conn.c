@@ -81,8 +81,8 @@ static void count_unread(struct conn *c)
 	c->unread = now;
 }
 
-/* Remove c from all lists and free what it holds. Its memory stays until the iteration ends. */
-static void bury(struct conn *c)
+/* Its memory stays until the iteration ends. */
+void conn_close(struct conn *c)
 {
 	struct gateway *g = c->g;
 
@@ -115,7 +115,7 @@ static void bury(struct conn *c)
 
 void conn_free(struct conn *c)
 {
-	bury(c);
+	conn_close(c);
 	DL_DELETE(c->g->dead, c);
 	free(c);
 }
@@ -167,11 +167,6 @@ ssize_t conn_read(struct conn *c, void *p, size_t n)
 bool conn_has_buffered(const struct conn *c)
 {
 	return buf_len(&c->in) > 0 || (c->tls_done && tls_conn_has_pending(c->tls));
-}
-
-int conn_unread(struct conn *c, struct str rest)
-{
-	return buf_add_str(&c->in, rest);
 }
 
 void conn_want_read(struct conn *c, bool want)
@@ -315,11 +310,6 @@ static void on_io(struct loop_io *io, uint32_t events)
 		loop_io_set(&c->io, events_wanted(c, false));
 }
 
-void conn_close(struct conn *c)
-{
-	bury(c);
-}
-
 void conn_guard_end(struct conn *c)
 {
 	if (!c->dead)
@@ -340,15 +330,10 @@ void conn_abort(struct conn *c)
 	if (c->dead)
 		return;
 	fd_set_reset(c->fd, true);
-	bury(c);
+	conn_close(c);
 }
 
 /* --- the last stage: output is written, then the connection closed --- */
-
-static void closing_expired(struct conn *c)
-{
-	conn_close(c);
-}
 
 static void say_end(struct conn *c)
 {
@@ -381,11 +366,10 @@ static void closing_readable(struct conn *c)
 }
 
 static const struct stage closing = {
-	.name = "closing",
 	.says_end = true,
 	.readable = closing_readable,
 	.drained = closing_drained,
-	.expired = closing_expired,
+	.expired = conn_close,
 };
 
 static void lingering_drained(struct conn *c)
@@ -413,11 +397,10 @@ static void lingering_readable(struct conn *c)
 }
 
 static const struct stage lingering = {
-	.name = "lingering",
 	.says_end = true,
 	.readable = lingering_readable,
 	.drained = lingering_drained,
-	.expired = closing_expired,
+	.expired = conn_close,
 };
 
 /* Whether the kernel still has output that the peer's kernel has not taken. */
@@ -457,7 +440,6 @@ static void cutting_expired(struct conn *c)
 }
 
 static const struct stage cutting = {
-	.name = "cutting",
 	.readable = closing_readable,
 	.drained = cutting_drained,
 	.expired = cutting_expired,

@@ -22,7 +22,6 @@ struct leaf;
 struct conn;
 
 struct stage {
-	const char *name;
 	bool opens;    /* counts as work under way, although it has no stream */
 	bool says_end; /* c->out is the last output for the peer; close_notify follows it */
 	/* Reading is wanted, and bytes or the end of the input may be there. */
@@ -114,9 +113,6 @@ static inline bool conn_may_read(const struct conn *c)
 void conn_read_turn(struct conn *c, bool (*read_once)(struct conn *c));
 /* Whether there may be more to read without the descriptor becoming readable. */
 bool conn_has_buffered(const struct conn *c);
-/* Keep bytes that were read but not used, for the stage to use before it reads more. Return 0 or
- * -errno. */
-_warn_unused_ int conn_unread(struct conn *c, struct str rest);
 
 /* Flush c when the iteration ends. Call this after adding to c->out. */
 void conn_mark(struct conn *c);

@@ -341,16 +341,10 @@ static void dns_tcp_drained(struct conn *c)
 		dns_tcp_feed(c);
 }
 
-static void dns_tcp_expired(struct conn *c)
-{
-	conn_close(c);
-}
-
 static const struct stage dns_stage = {
-	.name = "dns",
 	.readable = dns_tcp_readable,
 	.drained = dns_tcp_drained,
-	.expired = dns_tcp_expired,
+	.expired = conn_close,
 };
 
 void dns_tcp_start(struct conn *c)

@@ -156,7 +156,6 @@ static void identify_readable(struct conn *c)
 }
 
 static const struct stage identify_stage = {
-	.name = "identify",
 	.readable = identify_readable,
 	.expired = identify_expired,
 };
@@ -292,7 +291,6 @@ static void handshake_expired(struct conn *c)
 }
 
 static const struct stage handshake_stage = {
-	.name = "handshake",
 	.opens = true,
 	.readable = handshake_readable,
 	.expired = handshake_expired,

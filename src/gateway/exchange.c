@@ -7,14 +7,7 @@
 
 #include <errno.h>
 
-static struct exchange *exchange_of(struct stream *s)
-{
-	return container_of(s, struct exchange, stream);
-}
-
 /* --- the request --- */
-
-static const struct stream_ops exchange_stream_ops;
 
 int exchange_open(struct exchange *x, const struct http_head *head, struct request *r)
 {
@@ -23,7 +16,7 @@ int exchange_open(struct exchange *x, const struct http_head *head, struct reque
 
 	r->open.connection = x->c->number;
 	r->open.client = x->c->client;
-	e = stream_open(x->c->g, &x->stream, &exchange_stream_ops, &r->open, &fields);
+	e = stream_open(x->c->g, &x->stream, x->ops->stream, &r->open, &fields);
 	if (e < 0)
 		return e;
 	request_add_fields(head, &fields);
@@ -110,8 +103,7 @@ bool exchange_is_short(const struct exchange *x)
 	return x->framing == HTTP_BODY_LENGTH && x->left > 0;
 }
 
-static void exchange_on_interim(
-	struct stream *s, const struct net_response *m, struct wire_in *fields)
+void exchange_on_interim(struct stream *s, const struct net_response *m, struct wire_in *fields)
 {
 	struct exchange *x = exchange_of(s);
 
@@ -149,7 +141,7 @@ static void exchange_frame_body(
 	x->framing = head->body;
 }
 
-static void exchange_on_head(struct stream *s, const struct net_response *m, struct wire_in *fields)
+void exchange_on_head(struct stream *s, const struct net_response *m, struct wire_in *fields)
 {
 	struct exchange *x = exchange_of(s);
 	struct http_head *head = &x->c->g->answer;
@@ -171,32 +163,9 @@ static void exchange_on_head(struct stream *s, const struct net_response *m, str
 	x->ops->arm(x);
 }
 
-static void exchange_on_data(struct stream *s, struct str bytes)
+void exchange_on_reset(struct stream *s, enum net_reset why)
 {
-	exchange_of(s)->ops->data(exchange_of(s), bytes);
-}
+	struct exchange *x = exchange_of(s);
 
-static void exchange_on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
-{
-	exchange_of(s)->ops->end(exchange_of(s), fields_n, fields);
+	x->ops->broken(x, why == NET_RESET_LIMIT ? &answer_limit : &answer_failed);
 }
-
-static void exchange_on_reset(struct stream *s, enum net_reset why)
-{
-	exchange_of(s)->ops->broken(
-		exchange_of(s), why == NET_RESET_LIMIT ? &answer_limit : &answer_failed);
-}
-
-static void exchange_on_credit(struct stream *s)
-{
-	exchange_of(s)->ops->credit(exchange_of(s));
-}
-
-static const struct stream_ops exchange_stream_ops = {
-	.interim = exchange_on_interim,
-	.head = exchange_on_head,
-	.data = exchange_on_data,
-	.end = exchange_on_end,
-	.reset = exchange_on_reset,
-	.credit = exchange_on_credit,
-};

@@ -13,16 +13,15 @@ struct exchange;
 
 /* An operation that ends the exchange may also free it. */
 struct exchange_ops {
+	/* What the broker sends. Its interim, head and reset are the functions at the end of this
+	 * file, which call the operations below. */
+	const struct stream_ops *stream;
 	/* A response has come to a request that may have asked for another protocol. Return whether
 	 * the connection has changed to that protocol. May be NULL. */
 	bool (*upgrade)(struct exchange *x, const struct net_response *m, struct wire_in *fields);
 	/* Write a head, which is c->g->answer. Return false if it cannot be written. */
 	bool (*interim)(struct exchange *x, struct http_head *head);
 	bool (*head)(struct exchange *x, const struct net_response *m, struct http_head *head);
-	/* As in struct stream_ops. */
-	void (*data)(struct exchange *x, struct str bytes);
-	void (*end)(struct exchange *x, uint16_t fields_n, struct wire_in *fields);
-	void (*credit)(struct exchange *x);
 	/* The broker has ended the exchange; `a` is the answer if none was begun. */
 	void (*broken)(struct exchange *x, const struct answer *a);
 	/* Like broken(), but because the broker sent something wrong. */
@@ -46,6 +45,11 @@ struct exchange {
 	uint64_t window_bytes;
 };
 
+static inline struct exchange *exchange_of(struct stream *s)
+{
+	return container_of(s, struct exchange, stream);
+}
+
 /* Ask the broker for the request. Return 0, or -errno with nothing begun. */
 _warn_unused_ int exchange_open(
 	struct exchange *x, const struct http_head *head, struct request *r);
@@ -68,3 +72,8 @@ _warn_unused_ int exchange_model(
 _warn_unused_ bool exchange_take(struct exchange *x, size_t n);
 /* Whether less of the body came than was announced. */
 bool exchange_is_short(const struct exchange *x);
+
+/* For struct stream_ops. */
+void exchange_on_interim(struct stream *s, const struct net_response *m, struct wire_in *fields);
+void exchange_on_head(struct stream *s, const struct net_response *m, struct wire_in *fields);
+void exchange_on_reset(struct stream *s, enum net_reset why);

@@ -25,7 +25,7 @@ static const struct stage h1_stage;
 
 /* --- the exchange object --- */
 
-static struct h1 *exchange_new(struct conn *c)
+static struct h1 *h1_new(struct conn *c)
 {
 	struct gateway *g = c->g;
 	struct h1 *h = g->pool;
@@ -48,14 +48,14 @@ static struct h1 *exchange_new(struct conn *c)
 	return h;
 }
 
-static void exchange_destroy(struct h1 *h)
+static void h1_destroy(struct h1 *h)
 {
 	http_head_done(&h->head);
 	http_fields_done(&h->trailers);
 	free(h);
 }
 
-static void exchange_free(struct h1 *h)
+void h1_free(struct h1 *h)
 {
 	struct gateway *g = h->x.c->g;
 
@@ -63,7 +63,7 @@ static void exchange_free(struct h1 *h)
 	http_body_done(&h->body);
 	h->x.c = NULL;
 	if (g->pool_n >= GATEWAY_POOL) {
-		exchange_destroy(h);
+		h1_destroy(h);
 		return;
 	}
 	http_head_clear(&h->head);
@@ -73,18 +73,13 @@ static void exchange_free(struct h1 *h)
 	g->pool_n++;
 }
 
-void h1_leave(struct h1 *h)
-{
-	exchange_free(h);
-}
-
 void h1_pool_done(struct gateway *g)
 {
 	while (g->pool) {
 		struct h1 *h = g->pool;
 
 		g->pool = h->next;
-		exchange_destroy(h);
+		h1_destroy(h);
 	}
 	g->pool_n = 0;
 }
@@ -153,7 +148,7 @@ void h1_response_done(struct h1 *h)
 			conn_end(c);
 		return;
 	}
-	exchange_free(h);
+	h1_free(h);
 	c->state = NULL;
 	conn_set_timeout(c, c->g->limits->idle_usec);
 	conn_want_read(c, true);
@@ -330,7 +325,7 @@ static void feed(struct conn *c, struct str *in)
 			return;
 		}
 		if (!h) {
-			h = exchange_new(c);
+			h = h1_new(c);
 			if (!h) {
 				conn_close(c);
 				return;
@@ -387,7 +382,7 @@ static bool h1_read_once(struct conn *c)
 	feed(c, &in);
 	if (c->dead || c->stage != &h1_stage)
 		return false;
-	if (in.n > 0 && conn_unread(c, in) < 0) {
+	if (in.n > 0 && buf_add_str(&c->in, in) < 0) {
 		conn_close(c);
 		return false;
 	}
@@ -412,12 +407,11 @@ static void h1_drained(struct conn *c)
 static void h1_end(struct conn *c)
 {
 	if (c->state)
-		exchange_free(c->state);
+		h1_free(c->state);
 	c->state = NULL;
 }
 
 static const struct stage h1_stage = {
-	.name = "http/1",
 	.readable = h1_readable,
 	.drained = h1_drained,
 	.expired = h1_expired,

@@ -36,7 +36,7 @@ void h1_arm(struct h1 *h);
 void h1_fail(struct h1 *h, const struct answer *a);
 /* The response is complete: go on with the next request, or end the connection. May free h. */
 void h1_response_done(struct h1 *h);
-/* Free h: the connection has become something else, which now owns the stream. */
-void h1_leave(struct h1 *h);
+/* Free h, or keep its memory for another exchange. Tell the broker if its stream is not over. */
+void h1_free(struct h1 *h);
 /* Some output of this response was taken or dropped: give the broker credit. */
 void h1_response_drained(struct h1 *h);

@@ -61,7 +61,7 @@ static void h1_become_websocket(struct h1 *h, const struct net_response *m, stru
 	if (tunnel_websocket(c, &h->x.stream) < 0)
 		conn_abort(c);
 	else
-		h1_leave(h);
+		h1_free(h); /* the tunnel owns the stream now */
 }
 
 static bool h1_upgrade(struct exchange *x, const struct net_response *m, struct wire_in *fields)
@@ -100,8 +100,9 @@ static bool h1_write_head(struct exchange *x, const struct net_response *m, stru
 	       h1_write_response(&x->c->out, head, flags) >= 0;
 }
 
-static void h1_on_data(struct exchange *x, struct str bytes)
+static void h1_on_data(struct stream *s, struct str bytes)
 {
+	struct exchange *x = exchange_of(s);
 	struct h1 *h = h1_of(x);
 	struct conn *c = x->c;
 	char *room;
@@ -144,8 +145,9 @@ static int h1_write_trailers(struct h1 *h, uint16_t n, struct wire_in *fields)
 	return h1_write_last_chunk(&h->x.c->out, trailers);
 }
 
-static void h1_on_end(struct exchange *x, uint16_t fields_n, struct wire_in *fields)
+static void h1_on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
 {
+	struct exchange *x = exchange_of(s);
 	struct h1 *h = h1_of(x);
 	struct conn *c = x->c;
 
@@ -176,11 +178,13 @@ static void h1_on_fail(struct exchange *x, const struct answer *a)
 	h1_fail(h1_of(x), a);
 }
 
-static void h1_on_credit(struct exchange *x)
+static void h1_on_credit(struct stream *s)
 {
-	if (h1_of(x)->request == H1_REQUEST_BODY)
-		conn_want_read(x->c, true);
-	h1_arm(h1_of(x));
+	struct h1 *h = h1_of(exchange_of(s));
+
+	if (h->request == H1_REQUEST_BODY)
+		conn_want_read(h->x.c, true);
+	h1_arm(h);
 }
 
 static void h1_on_arm(struct exchange *x)
@@ -188,13 +192,20 @@ static void h1_on_arm(struct exchange *x)
 	h1_arm(h1_of(x));
 }
 
+static const struct stream_ops h1_stream_ops = {
+	.interim = exchange_on_interim,
+	.head = exchange_on_head,
+	.data = h1_on_data,
+	.end = h1_on_end,
+	.reset = exchange_on_reset,
+	.credit = h1_on_credit,
+};
+
 const struct exchange_ops h1_exchange_ops = {
+	.stream = &h1_stream_ops,
 	.upgrade = h1_upgrade,
 	.interim = h1_write_interim,
 	.head = h1_write_head,
-	.data = h1_on_data,
-	.end = h1_on_end,
-	.credit = h1_on_credit,
 	.broken = h1_on_broken,
 	.fail = h1_on_fail,
 	.arm = h1_on_arm,

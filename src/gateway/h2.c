@@ -183,7 +183,6 @@ static void h2_stage_end(struct conn *c)
 }
 
 static const struct stage h2_stage = {
-	.name = "http/2",
 	.readable = h2_readable,
 	.fill = h2_fill,
 	.expired = h2_expired,

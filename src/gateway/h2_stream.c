@@ -246,7 +246,6 @@ void h2_exchange_data(void *arg, struct h2_stream *st, struct str bytes)
 {
 	struct h2_exchange *x = h2_stream_user(st);
 
-	(void)arg;
 	if (!x->common.stream.g || x->common.stream.sent_end) {
 		h2_exchange_drop(x, bytes.n);
 		return;
@@ -271,7 +270,6 @@ void h2_exchange_end(void *arg, struct h2_stream *st, struct http_fields *traile
 {
 	struct h2_exchange *x = h2_stream_user(st);
 
-	(void)arg;
 	x->complete = true;
 	x->common.wait_continue = false;
 	/* If the body's length is known, drop trailers: the broker was not told that they come. */
@@ -287,7 +285,6 @@ void h2_exchange_closed(void *arg, struct h2_stream *st, enum h2_error error)
 {
 	struct h2_exchange *x = h2_stream_user(st);
 
-	(void)arg;
 	x->st = NULL;
 	h2_exchange_drop_out(x);
 	if (error != H2_NO_ERROR || !x->ended || !x->complete)
@@ -301,7 +298,6 @@ struct str h2_exchange_body(void *arg, struct h2_stream *st)
 {
 	const struct h2_exchange *x = h2_stream_user(st);
 
-	(void)arg;
 	return buf_str(&x->out);
 }
 
@@ -309,7 +305,6 @@ void h2_exchange_sent(void *arg, struct h2_stream *st, size_t n)
 {
 	struct h2_exchange *x = h2_stream_user(st);
 
-	(void)arg;
 	buf_consume(&x->out, n);
 	x->common.c->kept -= n;
 	stream_passed_on(&x->common.stream, buf_len(&x->out));
@@ -335,7 +330,6 @@ static bool h2_exchange_answer(
 {
 	struct h2_exchange *x = h2_exchange_of(shared);
 
-	(void)m;
 	x->ended = shared->framing == HTTP_BODY_NONE;
 	if (h2_respond(x->st, head, x->ended ? H2_END : 0) >= 0)
 		return true;
@@ -343,8 +337,9 @@ static bool h2_exchange_answer(
 	return false;
 }
 
-static void h2_exchange_answer_data(struct exchange *shared, struct str bytes)
+static void h2_exchange_answer_data(struct stream *s, struct str bytes)
 {
+	struct exchange *shared = exchange_of(s);
 	struct h2_exchange *x = h2_exchange_of(shared);
 
 	if (!x->st || x->common.framing == HTTP_BODY_NONE) { /* the body is dropped */
@@ -361,9 +356,9 @@ static void h2_exchange_answer_data(struct exchange *shared, struct str bytes)
 	h2_exchange_arm(x);
 }
 
-static void h2_exchange_answer_end(
-	struct exchange *shared, uint16_t fields_n, struct wire_in *fields)
+static void h2_exchange_answer_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
 {
+	struct exchange *shared = exchange_of(s);
 	struct h2_exchange *x = h2_exchange_of(shared);
 	struct http_fields *trailers = &x->common.c->g->answer.fields;
 
@@ -389,8 +384,9 @@ static void h2_exchange_on_fail(struct exchange *shared, const struct answer *a)
 	h2_exchange_fail(h2_exchange_of(shared), a);
 }
 
-static void h2_exchange_credit(struct exchange *shared)
+static void h2_exchange_credit(struct stream *s)
 {
+	struct exchange *shared = exchange_of(s);
 	struct h2_exchange *x = h2_exchange_of(shared);
 	uint32_t under_way = NET_WINDOW - shared->stream.send_window;
 
@@ -406,12 +402,19 @@ static void h2_exchange_on_arm(struct exchange *shared)
 	h2_exchange_arm(h2_exchange_of(shared));
 }
 
-static const struct exchange_ops h2_exchange_ops = {
-	.interim = h2_exchange_interim,
-	.head = h2_exchange_answer,
+static const struct stream_ops h2_stream_ops = {
+	.interim = exchange_on_interim,
+	.head = exchange_on_head,
 	.data = h2_exchange_answer_data,
 	.end = h2_exchange_answer_end,
+	.reset = exchange_on_reset,
 	.credit = h2_exchange_credit,
+};
+
+static const struct exchange_ops h2_exchange_ops = {
+	.stream = &h2_stream_ops,
+	.interim = h2_exchange_interim,
+	.head = h2_exchange_answer,
 	.broken = h2_exchange_on_fail,
 	.fail = h2_exchange_on_fail,
 	.arm = h2_exchange_on_arm,

@@ -56,23 +56,16 @@ enum identity identify(struct str first)
 
 const char *identity_text(enum identity id)
 {
-	switch (id) {
-	case IDENTITY_MORE:
-		return "nothing";
-	case IDENTITY_TLS:
-		return "TLS";
-	case IDENTITY_HTTP:
-		return "plain HTTP";
-	case IDENTITY_SOCKS4:
-		return "SOCKS4";
-	case IDENTITY_SOCKS5:
-		return "SOCKS5";
-	case IDENTITY_SSH:
-		return "SSH";
-	case IDENTITY_POSTGRES:
-		return "PostgreSQL";
-	case IDENTITY_UNKNOWN:
-		break;
-	}
-	return "neither TLS nor HTTP";
+	static const char *const texts[] = {
+		[IDENTITY_MORE] = "nothing",
+		[IDENTITY_TLS] = "TLS",
+		[IDENTITY_HTTP] = "plain HTTP",
+		[IDENTITY_SOCKS4] = "SOCKS4",
+		[IDENTITY_SOCKS5] = "SOCKS5",
+		[IDENTITY_SSH] = "SSH",
+		[IDENTITY_POSTGRES] = "PostgreSQL",
+		[IDENTITY_UNKNOWN] = "neither TLS nor HTTP",
+	};
+
+	return texts[id];
 }

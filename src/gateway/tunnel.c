@@ -32,7 +32,7 @@ struct tunnel {
 	struct ws_reader up, down;
 };
 
-static const struct stage websocket_stage, tunnel_stage;
+static const struct stage tunnel_stage;
 static const struct stream_ops tunnel_stream_ops;
 
 static struct tunnel *owner(struct stream *s)
@@ -315,16 +315,7 @@ static void tunnel_end(struct conn *c)
 	c->state = NULL;
 }
 
-static const struct stage websocket_stage = {
-	.name = "websocket",
-	.readable = tunnel_readable,
-	.drained = tunnel_drained,
-	.expired = tunnel_expired,
-	.end = tunnel_end,
-};
-
 static const struct stage tunnel_stage = {
-	.name = "tunnel",
 	.readable = tunnel_readable,
 	.drained = tunnel_drained,
 	.expired = tunnel_expired,
@@ -346,7 +337,7 @@ int tunnel_websocket(struct conn *c, struct stream *s)
 	t->up = ws_reader(WS_FROM_CLIENT);
 	t->down = ws_reader(WS_FROM_SERVER);
 	c->state = t;
-	conn_set_stage(c, &websocket_stage);
+	conn_set_stage(c, &tunnel_stage);
 	rearm(c);
 	conn_want_read(c, true);
 	return 0;
@@ -372,7 +363,7 @@ void tunnel_start(struct conn *c, struct str taken)
 {
 	struct tunnel *t = calloc(1, sizeof(*t));
 
-	if (!t || conn_unread(c, taken) < 0) {
+	if (!t || buf_add_str(&c->in, taken) < 0) {
 		free(t);
 		conn_close(c);
 		return;
