@@ -51,7 +51,8 @@ struct h2 {
 	struct http_span authority;
 	size_t head_bytes;
 	unsigned crumbs, continuations;
-	bool refused; /* this head was refused, and reported */
+	bool refused;    /* this head was refused, and reported */
+	const char *why; /* what is wrong with it */
 };
 
 /* h2.c */
@@ -70,12 +71,11 @@ struct h2_stream *h2_stream_find(const struct h2 *h, int32_t id);
 /* Free st. Tell the caller, unless it does not know the stream or has reset it. */
 void h2_stream_closed(struct h2_stream *st, enum h2_error error);
 
-/* h2_head.c: from the wire to the model. 0, or -EPROTO (*ret_why), -ENOMEM. */
+/* h2_head.c: from the wire to the model. 0, or -EPROTO (h->why), -ENOMEM. */
 void h2_head_begin(struct h2 *h);
-int h2_head_add(
-	struct h2 *h, bool request, struct str name, struct str value, const char **ret_why);
-int h2_head_finish(struct h2 *h, struct h2_stream *st, bool end, const char **ret_why);
-int h2_trailer_add(struct h2 *h, struct str name, struct str value, const char **ret_why);
+int h2_head_add(struct h2 *h, bool request, struct str name, struct str value);
+int h2_head_finish(struct h2 *h, struct h2_stream *st, bool end);
+int h2_trailer_add(struct h2 *h, struct str name, struct str value);
 
 /* h2_recv.c, h2_send.c */
 /* Return how many of bytes (not empty) belong to the frame that is coming. A new frame is charged

@@ -138,14 +138,12 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	struct h2 *h = arg;
 	struct h2_stream *st = h2_stream_of(h, frame->hd.stream_id);
 	struct str n = str_make(name, name_n), v = str_make(value, value_n);
-	const char *why = "";
 	int r;
 
 	if (!st)
 		return 0;
-	r = st->answered ? h2_trailer_add(h, n, v, &why)
-			 : h2_head_add(h, h->c.role == H2_SERVER, n, v, &why);
-	return r < 0 ? refuse(h, st->id, r, why) : 0;
+	r = st->answered ? h2_trailer_add(h, n, v) : h2_head_add(h, h->c.role == H2_SERVER, n, v);
+	return r < 0 ? refuse(h, st->id, r, h->why) : 0;
 }
 
 /* Refuse a field that the library would leave out silently. */
@@ -165,13 +163,12 @@ static void end(struct h2 *h, struct h2_stream *st)
 
 static int on_headers(struct h2 *h, struct h2_stream *st, bool is_end)
 {
-	const char *why = "";
 	int r;
 
 	if (!st->answered) {
-		r = h2_head_finish(h, st, is_end, &why);
+		r = h2_head_finish(h, st, is_end);
 		if (r < 0) {
-			(void)refuse(h, st->id, r, why);
+			(void)refuse(h, st->id, r, h->why);
 			return 0;
 		}
 		st->told = true;
