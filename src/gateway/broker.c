@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one table says which frame is handled where. The broker is trusted more than
- * the room, but a frame that breaks the protocol still ends the gateway: two programs that disagree
- * about the state of a stream must not go on. Frames for a stream that we have reset are ignored,
- * because the broker could not know. */
+/* Theory of operation: the broker is trusted more than the room, but a frame that breaks the
+ * protocol still ends the gateway: two programs that disagree about the state of a stream must not
+ * go on. Frames for a stream that we have reset are ignored, because the broker could not know. */
 #include "gateway/broker.h"
 #include "gateway/conn.h"
 #include "gateway/event.h"
@@ -17,7 +16,7 @@ enum { FRAMES_A_TURN = 256 };
 static const char malformed[] = "the broker sent a malformed frame";
 
 /* The stream, or NULL if the frame is to be ignored. */
-static struct stream *find(struct gateway *g, uint32_t id)
+static struct stream *broker_find_stream(struct gateway *g, uint32_t id)
 {
 	struct stream *s = NULL;
 
@@ -36,12 +35,6 @@ static bool on_cert(struct gateway *g, struct str payload)
 	return net_get_cert(payload, &m) && leaf_on_cert(g, &m);
 }
 
-static bool on_forget(struct gateway *g, struct str payload)
-{
-	leaf_cache_forget(g);
-	return payload.n == 0;
-}
-
 static bool on_response(struct gateway *g, struct str payload, bool is_head)
 {
 	struct net_response m;
@@ -50,28 +43,14 @@ static bool on_response(struct gateway *g, struct str payload, bool is_head)
 
 	if (!net_get_response(payload, &m, &fields))
 		return false;
-	s = find(g, m.stream);
+	s = broker_find_stream(g, m.stream);
 	if (!s)
 		return true;
 	if (s->got_head || s->got_end)
 		return false;
-	if (!is_head) {
-		s->ops->interim(s, &m, &fields);
-		return true;
-	}
-	s->got_head = true;
-	s->ops->head(s, &m, &fields);
+	s->got_head = is_head;
+	(is_head ? s->ops->head : s->ops->interim)(s, &m, &fields);
 	return true;
-}
-
-static bool on_interim(struct gateway *g, struct str payload)
-{
-	return on_response(g, payload, false);
-}
-
-static bool on_head(struct gateway *g, struct str payload)
-{
-	return on_response(g, payload, true);
 }
 
 static bool on_data(struct gateway *g, struct str payload)
@@ -82,7 +61,7 @@ static bool on_data(struct gateway *g, struct str payload)
 
 	if (!net_get_data(payload, &id, &bytes))
 		return false;
-	s = find(g, id);
+	s = broker_find_stream(g, id);
 	if (!s)
 		return true;
 	if (!s->got_head || s->got_end)
@@ -107,7 +86,7 @@ static bool on_end(struct gateway *g, struct str payload)
 
 	if (!net_get_end(payload, &id, &fields_n, &fields))
 		return false;
-	s = find(g, id);
+	s = broker_find_stream(g, id);
 	if (!s)
 		return true;
 	if (!s->got_head || s->got_end)
@@ -125,7 +104,7 @@ static bool on_reset(struct gateway *g, struct str payload)
 
 	if (!net_get_reset(payload, &id, &why))
 		return false;
-	s = find(g, id);
+	s = broker_find_stream(g, id);
 	if (!s)
 		return true;
 	s->sent_end = s->got_end = true; /* so that stream_close() sends no reset */
@@ -141,7 +120,7 @@ static bool on_credit(struct gateway *g, struct str payload)
 
 	if (!net_get_credit(payload, &id, &bytes))
 		return false;
-	s = find(g, id);
+	s = broker_find_stream(g, id);
 	if (!s || s->sent_end)
 		return true;
 	if (bytes > NET_WINDOW - s->send_window)
@@ -151,30 +130,29 @@ static bool on_credit(struct gateway *g, struct str payload)
 	return true;
 }
 
-static const struct {
-	enum net_frame type;
-	bool (*handle)(struct gateway *g, struct str payload);
-} handlers[] = {
-	{NET_DATA, on_data},
-	{NET_HEAD, on_head},
-	{NET_END, on_end},
-	{NET_CREDIT, on_credit},
-	{NET_RESET, on_reset},
-	{NET_CERT, on_cert},
-	{NET_INTERIM, on_interim},
-	{NET_FORGET, on_forget},
-};
-
-static void dispatch(struct gateway *g, const struct chan_frame *f)
+/* Return false if the frame breaks the protocol. */
+static bool handle(struct gateway *g, const struct chan_frame *f)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
-		if ((enum net_frame)f->type != handlers[i].type)
-			continue;
-		if (f->fds_n > 0 || !handlers[i].handle(g, f->payload))
-			gateway_fail(g, E_PROTOCOL, malformed);
-		return;
+	switch (f->type) {
+	case NET_DATA:
+		return on_data(g, f->payload);
+	case NET_HEAD:
+	case NET_INTERIM:
+		return on_response(g, f->payload, f->type == NET_HEAD);
+	case NET_END:
+		return on_end(g, f->payload);
+	case NET_CREDIT:
+		return on_credit(g, f->payload);
+	case NET_RESET:
+		return on_reset(g, f->payload);
+	case NET_CERT:
+		return on_cert(g, f->payload);
+	case NET_FORGET:
+		leaf_cache_forget(g);
+		return f->payload.n == 0;
+	default:
+		return false;
 	}
-	gateway_fail(g, E_PROTOCOL, malformed);
 }
 
 void broker_read(struct gateway *g)
@@ -186,7 +164,8 @@ void broker_read(struct gateway *g)
 	for (int i = 0; r > 0 && i < FRAMES_A_TURN; i++) {
 		r = chan_recv(&g->broker, &f);
 		if (r > 0) {
-			dispatch(g, &f);
+			if (f.fds_n > 0 || !handle(g, &f))
+				gateway_fail(g, E_PROTOCOL, malformed);
 			chan_frame_done(&f);
 		}
 	}
