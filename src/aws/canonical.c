@@ -293,3 +293,8 @@ struct str aws_query_of(struct str target)
 
 	return at < target.n ? str_from_index(target, at + 1) : STR_NULL;
 }
+
+int aws_compare_texts(const void *a, const void *b)
+{
+	return str_compare(*(const struct str *)a, *(const struct str *)b);
+}

@@ -75,3 +75,6 @@ struct str aws_path_of(struct str target);
 struct str aws_query_of(struct str target);
 /* Take the next parameter off a query; false at its end. Views. */
 bool aws_next_param(struct str *query, struct str *ret_name, struct str *ret_value);
+
+/* For qsort() of an array of struct str. */
+int aws_compare_texts(const void *a, const void *b);

@@ -246,11 +246,6 @@ static int parse_header(
 
 /* --- trailers --- */
 
-static int compare_lines(const void *a, const void *b)
-{
-	return str_compare(*(const struct str *)a, *(const struct str *)b);
-}
-
 /* The received lines, sorted, as they are signed. */
 static int sorted_trailers(struct aws_chunks *c, struct buf *ret, struct cloche_err *err)
 {
@@ -263,7 +258,7 @@ static int sorted_trailers(struct aws_chunks *c, struct buf *ret, struct cloche_
 	}
 	if (rest.n > 0)
 		return malformed(err, "too many trailers");
-	qsort(v, n, sizeof(*v), compare_lines);
+	qsort(v, n, sizeof(*v), aws_compare_texts);
 	for (size_t i = 0; i < n; i++)
 		if (buf_add_str(ret, v[i]) < 0)
 			return err_nomem(err);

@@ -248,11 +248,6 @@ int aws_verify(const struct aws_request *req, const struct aws_auth *auth,
 
 /* --- signing --- */
 
-static int compare_names(const void *a, const void *b)
-{
-	return str_compare(*(const struct str *)a, *(const struct str *)b);
-}
-
 static bool has_field(const struct aws_request *req, struct str name)
 {
 	for (size_t i = 0; i < req->n_fields; i++)
@@ -277,7 +272,7 @@ static int header_list(struct buf *out, const struct aws_request *req, const str
 		if (has_field(req, name))
 			v[n++] = name;
 	}
-	qsort(v, n, sizeof(*v), compare_names);
+	qsort(v, n, sizeof(*v), aws_compare_texts);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (i > 0)
 			r = buf_add_char(out, ';');
