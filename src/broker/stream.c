@@ -440,17 +440,16 @@ static int take_trailers(struct stream *s, struct wire_in *fields, unsigned n)
 
 static int on_end(struct stream *s, struct str payload)
 {
+	struct net_trailers m;
 	struct wire_in fields;
-	uint16_t n;
-	uint32_t id;
 	bool dropped;
 	int r;
 
-	if (!net_get_end(payload, &id, &n, &fields) ||
+	if (!net_get_trailers(payload, &m, &fields) ||
 		(s->framing == NET_BODY_LENGTH && s->length > 0) ||
-		(n > 0 && s->framing != NET_BODY_STREAM))
+		(m.fields_n > 0 && s->framing != NET_BODY_STREAM))
 		return -EPROTO;
-	r = take_trailers(s, &fields, n);
+	r = take_trailers(s, &fields, m.fields_n);
 	if (r < 0)
 		return r;
 	dropped = s->request == REQUEST_DROPPED;
@@ -468,11 +467,11 @@ static int on_end(struct stream *s, struct str payload)
 
 static int on_credit(struct stream *s, struct str payload)
 {
-	uint32_t id, n;
+	struct net_credit m;
 
-	if (!net_get_credit(payload, &id, &n) || n > NET_WINDOW - s->window_out)
+	if (!net_get_credit(payload, &m) || m.bytes > NET_WINDOW - s->window_out)
 		return -EPROTO;
-	s->window_out += n;
+	s->window_out += m.bytes;
 	bounds_answer(s);
 	s->active = loop_now(s->broker->loop);
 	response_resume(s);
@@ -481,14 +480,13 @@ static int on_credit(struct stream *s, struct str payload)
 
 static int on_reset(struct stream *s, struct str payload)
 {
-	enum net_reset why;
-	uint32_t id;
+	struct net_end_of_stream m;
 
-	if (!net_get_reset(payload, &id, &why))
+	if (!net_get_end_of_stream(payload, &m))
 		return -EPROTO;
 	if (!websocket_has_closed(s, true) && !websocket_has_closed(s, false))
-		stream_note(s, why == NET_RESET_CANCELLED ? "cancelled by the client"
-							  : "broken off by the client");
+		stream_note(s, m.why == NET_RESET_CANCELLED ? "cancelled by the client"
+							    : "broken off by the client");
 	stream_close(s);
 	return 0;
 }

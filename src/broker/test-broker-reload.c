@@ -138,13 +138,13 @@ static void test_many_under_way(void)
 	check_int(m.closed, MANY);
 	while (refused + reset < MANY) {
 		struct chan_frame f;
-		enum net_reset why;
+		struct net_end_of_stream end;
 
 		must(chan_recv_wait(&w.g.net, &f, PATIENCE_MS) == 1);
 		refused += f.type == NET_END;
 		reset += f.type == NET_RESET;
 		if (f.type == NET_RESET)
-			check(net_get_reset(f.payload, &id, &why) && why == NET_RESET_LIMIT);
+			check(net_get_end_of_stream(f.payload, &end) && end.why == NET_RESET_LIMIT);
 		chan_frame_done(&f);
 	}
 	check(refused > 0 && reset > 0);

@@ -271,10 +271,11 @@ static void take_data(struct rig *g, struct got *r, uint32_t stream, struct str 
 static void take(struct rig *g, struct got *r, const struct chan_frame *f)
 {
 	struct wire_in in = wire_in(f->payload), fields;
-	uint32_t stream = wire_get_u32(&in), id, n;
+	uint32_t stream = wire_get_u32(&in), id;
 	struct net_response m;
+	struct net_trailers trailers;
+	struct net_credit credit;
 	struct str bytes;
-	uint16_t count;
 
 	switch (f->type) {
 	case NET_INTERIM:
@@ -295,16 +296,16 @@ static void take(struct rig *g, struct got *r, const struct chan_frame *f)
 		take_data(g, r, stream, bytes);
 		break;
 	case NET_END:
-		test_need(net_get_end(f->payload, &id, &count, &fields));
-		take_fields(r, &fields, count);
+		test_need(net_get_trailers(f->payload, &trailers, &fields));
+		take_fields(r, &fields, trailers.fields_n);
 		r->ended = true;
 		break;
 	case NET_RESET:
 		r->reset = true;
 		break;
 	case NET_CREDIT:
-		test_need(net_get_credit(f->payload, &id, &n));
-		r->credit += n;
+		test_need(net_get_credit(f->payload, &credit));
+		r->credit += credit.bytes;
 		break;
 	default:
 		test_need(false);

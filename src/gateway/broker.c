@@ -79,53 +79,51 @@ static bool on_data(struct gateway *g, struct str payload)
 
 static bool on_end(struct gateway *g, struct str payload)
 {
+	struct net_trailers m;
 	struct wire_in fields;
 	struct stream *s;
-	uint16_t fields_n;
-	uint32_t id;
 
-	if (!net_get_end(payload, &id, &fields_n, &fields))
+	if (!net_get_trailers(payload, &m, &fields))
 		return false;
-	s = broker_find_stream(g, id);
+	s = broker_find_stream(g, m.stream);
 	if (!s)
 		return true;
 	if (!s->got_head || s->got_end)
 		return false;
 	s->got_end = true;
-	s->ops->end(s, fields_n, &fields);
+	s->ops->end(s, m.fields_n, &fields);
 	return true;
 }
 
 static bool on_reset(struct gateway *g, struct str payload)
 {
-	enum net_reset why;
+	struct net_end_of_stream m;
 	struct stream *s;
-	uint32_t id;
 
-	if (!net_get_reset(payload, &id, &why))
+	if (!net_get_end_of_stream(payload, &m))
 		return false;
-	s = broker_find_stream(g, id);
+	s = broker_find_stream(g, m.stream);
 	if (!s)
 		return true;
 	s->sent_end = s->got_end = true; /* so that stream_close() sends no reset */
-	stream_close(s, why);
-	s->ops->reset(s, why);
+	stream_close(s, m.why);
+	s->ops->reset(s, m.why);
 	return true;
 }
 
 static bool on_credit(struct gateway *g, struct str payload)
 {
+	struct net_credit m;
 	struct stream *s;
-	uint32_t id, bytes;
 
-	if (!net_get_credit(payload, &id, &bytes))
+	if (!net_get_credit(payload, &m))
 		return false;
-	s = broker_find_stream(g, id);
+	s = broker_find_stream(g, m.stream);
 	if (!s || s->sent_end)
 		return true;
-	if (bytes > NET_WINDOW - s->send_window)
+	if (m.bytes > NET_WINDOW - s->send_window)
 		return false;
-	s->send_window += bytes;
+	s->send_window += m.bytes;
 	s->ops->credit(s);
 	return true;
 }

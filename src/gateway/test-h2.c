@@ -351,11 +351,11 @@ static void test_flow(void)
 	check_int(l->received, 65535);
 	sent = 0;
 	while ((f = rig_recv(&rig, 50))) {
-		uint32_t id, n;
+		struct net_credit credit;
 
 		check(f->type == NET_CREDIT);
-		must(net_get_credit(str_make(f->payload, f->n), &id, &n));
-		sent += n;
+		must(net_get_credit(str_make(f->payload, f->n), &credit));
+		sent += credit.bytes;
 		free(f);
 	}
 	check(sent <= 65535);

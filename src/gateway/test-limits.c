@@ -65,11 +65,11 @@ static void test_reader_stalls(bool tls)
 			f = rig_recv(&rig, got == 0 ? 200 : 0);
 			stalled = !f;
 			if (f) {
-				uint32_t id, more;
+				struct net_credit more;
 
 				check(f->type == NET_CREDIT);
-				check(net_get_credit(str_make(f->payload, f->n), &id, &more));
-				window += more;
+				check(net_get_credit(str_make(f->payload, f->n), &more));
+				window += more.bytes;
 			}
 			free(f);
 		}

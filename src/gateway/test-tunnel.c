@@ -64,12 +64,11 @@ static void expect_data(uint32_t stream, struct str want)
 static void expect_end(uint32_t stream)
 {
 	struct rig_frame *f = rig_recv(&rig, 5000);
+	struct net_trailers m;
 	struct wire_in fields;
-	uint16_t n;
-	uint32_t id;
 
-	must(f && f->type == NET_END && net_get_end(str_make(f->payload, f->n), &id, &n, &fields));
-	check_int(id, stream);
+	must(f && f->type == NET_END && net_get_trailers(str_make(f->payload, f->n), &m, &fields));
+	check_int(m.stream, stream);
 	free(f);
 }
 

@@ -309,16 +309,16 @@ void rig_expect_body(struct rig *r, uint32_t stream, struct buf *ret, struct buf
 	for (;;) {
 		struct rig_frame *f = rig_recv(r, PATIENCE_MS);
 		struct str payload, bytes;
+		struct net_trailers m;
 		struct wire_in in;
-		uint16_t n;
 		uint32_t id;
 
 		need(f);
 		payload = str_make(f->payload, f->n);
 		if (f->type == NET_END) {
-			need(net_get_end(payload, &id, &n, &in) && id == stream);
+			need(net_get_trailers(payload, &m, &in) && m.stream == stream);
 			if (ret_trailers)
-				list_fields(&in, n, ret_trailers);
+				list_fields(&in, m.fields_n, ret_trailers);
 			free(f);
 			return;
 		}
@@ -333,12 +333,11 @@ void rig_expect_body(struct rig *r, uint32_t stream, struct buf *ret, struct buf
 enum net_reset rig_expect_reset(struct rig *r, uint32_t stream)
 {
 	struct rig_frame *f = recv_type(r, NET_RESET);
-	enum net_reset why;
-	uint32_t id;
+	struct net_end_of_stream m;
 
-	need(net_get_reset(str_make(f->payload, f->n), &id, &why) && id == stream);
+	need(net_get_end_of_stream(str_make(f->payload, f->n), &m) && m.stream == stream);
 	free(f);
-	return why;
+	return m.why;
 }
 
 const char *rig_expect_event(struct rig *r, enum net_event_kind kind)

@@ -173,35 +173,9 @@ bool net_get_data(struct str payload, uint32_t *ret_stream, struct str *ret_byte
 	return !r.bad && r.rest.n > 0 && r.rest.n <= NET_MAX_DATA;
 }
 
-bool net_get_end(struct str payload, uint32_t *ret_stream, uint16_t *ret_fields_n,
-	struct wire_in *ret_fields)
+bool net_get_trailers(struct str payload, struct net_trailers *ret, struct wire_in *ret_fields)
 {
-	struct net_trailers m;
-	bool ok = get_before(payload, net_trailers_message(), &m, ret_fields);
-
-	*ret_stream = m.stream;
-	*ret_fields_n = m.fields_n;
-	return ok;
-}
-
-bool net_get_reset(struct str payload, uint32_t *ret_stream, enum net_reset *ret_why)
-{
-	struct net_end_of_stream m;
-	bool ok = message_get(payload, net_end_of_stream_message(), &m);
-
-	*ret_stream = m.stream;
-	*ret_why = m.why;
-	return ok;
-}
-
-bool net_get_credit(struct str payload, uint32_t *ret_stream, uint32_t *ret_bytes)
-{
-	struct net_credit m;
-	bool ok = message_get(payload, net_credit_message(), &m);
-
-	*ret_stream = m.stream;
-	*ret_bytes = m.bytes;
-	return ok;
+	return get_before(payload, net_trailers_message(), ret, ret_fields);
 }
 
 bool net_next_field(struct wire_in *fields, struct str *ret_name, struct str *ret_value)

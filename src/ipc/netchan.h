@@ -152,12 +152,12 @@ MESSAGE_STRUCT(net_trailers, NET_TRAILERS_FIELDS);
 #define NET_END_OF_STREAM_FIELDS(F)                                                                \
 	F(U32, stream)                                                                             \
 	F(ENUM, why, net_reset, NET_RESET_END)
-MESSAGE_STRUCT(net_end_of_stream, NET_END_OF_STREAM_FIELDS);
+MESSAGE_WITH_FDS(net, end_of_stream, NET_END_OF_STREAM_FIELDS);
 
 #define NET_CREDIT_FIELDS(F)                                                                       \
 	F(U32, stream)                                                                             \
 	F(U32, bytes, .min = 1, .max = NET_WINDOW)
-MESSAGE_STRUCT(net_credit, NET_CREDIT_FIELDS);
+MESSAGE_WITH_FDS(net, credit, NET_CREDIT_FIELDS);
 
 /* Events at the gateway that never became a request, or that it answered itself. */
 enum net_event_kind {
@@ -226,10 +226,7 @@ _warn_unused_ int net_commit_data(struct chan *c, size_t mark, size_t n);
 /* ret_fields then yields exactly fields_n fields with net_next_field. */
 bool net_get_open(struct str payload, struct net_open *ret, struct wire_in *ret_fields);
 bool net_get_response(struct str payload, struct net_response *ret, struct wire_in *ret_fields);
+bool net_get_trailers(struct str payload, struct net_trailers *ret, struct wire_in *ret_fields);
 bool net_get_data(struct str payload, uint32_t *ret_stream, struct str *ret_bytes);
-bool net_get_end(struct str payload, uint32_t *ret_stream, uint16_t *ret_fields_n,
-	struct wire_in *ret_fields);
-bool net_get_reset(struct str payload, uint32_t *ret_stream, enum net_reset *ret_why);
-bool net_get_credit(struct str payload, uint32_t *ret_stream, uint32_t *ret_bytes);
 /* Return false if malformed. After the last field check wire_ok(fields). */
 bool net_next_field(struct wire_in *fields, struct str *ret_name, struct str *ret_value);

@@ -86,9 +86,10 @@ static void test_responses_trailers_and_small_frames(void)
 	struct net_fields_out out = net_begin_response(&a, NET_HEAD, &m);
 	struct wire_in fields;
 	struct str bytes;
-	uint32_t stream, credit;
-	uint16_t n;
-	enum net_reset why;
+	struct net_trailers trailers;
+	struct net_end_of_stream end;
+	struct net_credit credit;
+	uint32_t stream;
 
 	net_add_field(&out, STR("content-type"), STR("text/plain"));
 	check_int(net_end_fields(&out), 0);
@@ -100,13 +101,14 @@ static void test_responses_trailers_and_small_frames(void)
 	check_str(bytes, "hello");
 	check_int(net_send_end(&a, 7), 0);
 	receive(NET_END);
-	check(net_get_end(f.payload, &stream, &n, &fields) && n == 0 && wire_ok(&fields));
+	check(net_get_trailers(f.payload, &trailers, &fields) && trailers.fields_n == 0 &&
+		wire_ok(&fields));
 	check_int(net_send_reset(&a, 7, NET_RESET_UPSTREAM), 0);
 	receive(NET_RESET);
-	check(net_get_reset(f.payload, &stream, &why) && why == NET_RESET_UPSTREAM);
+	check(net_get_end_of_stream(f.payload, &end) && end.why == NET_RESET_UPSTREAM);
 	check_int(net_send_credit(&a, 7, 4096), 0);
 	receive(NET_CREDIT);
-	check(net_get_credit(f.payload, &stream, &credit) && credit == 4096);
+	check(net_get_credit(f.payload, &credit) && credit.bytes == 4096);
 }
 
 static void test_mint_and_cert(void)
@@ -166,9 +168,11 @@ static void read_as_everything(struct str p)
 	struct net_event event;
 	struct wire_in fields;
 	struct str s, value;
+	struct net_trailers trailers;
+	struct net_end_of_stream end;
+	struct net_credit credit;
 	uint32_t u;
 	uint16_t n;
-	enum net_reset why;
 
 	if (net_get_open(p, &open, &fields))
 		for (n = 0; n < open.fields_n && net_next_field(&fields, &s, &value);)
@@ -179,9 +183,9 @@ static void read_as_everything(struct str p)
 	(void)net_get_cert(p, &cert);
 	(void)net_get_event(p, &event);
 	(void)net_get_data(p, &u, &s);
-	(void)net_get_end(p, &u, &n, &fields);
-	(void)net_get_reset(p, &u, &why);
-	(void)net_get_credit(p, &u, &u);
+	(void)net_get_trailers(p, &trailers, &fields);
+	(void)net_get_end_of_stream(p, &end);
+	(void)net_get_credit(p, &credit);
 }
 
 static void test_damaged_frames_are_only_refused(void)
@@ -215,14 +219,15 @@ static void test_damaged_frames_are_only_refused(void)
 
 static void test_values_out_of_range_are_malformed(void)
 {
-	uint32_t stream, credit;
+	struct net_end_of_stream end;
+	struct net_credit credit;
+	uint32_t stream;
 	struct str bytes;
-	enum net_reset why;
 
-	check(!net_get_credit(STR("\1\0\0\0\0\0\0\0"), &stream, &credit));
-	check(!net_get_credit(STR("\1\0\0\0\xff\xff\xff\xff"), &stream, &credit));
+	check(!net_get_credit(STR("\1\0\0\0\0\0\0\0"), &credit));
+	check(!net_get_credit(STR("\1\0\0\0\xff\xff\xff\xff"), &credit));
 	check(!net_get_data(STR("\1\0\0\0"), &stream, &bytes));
-	check(!net_get_reset(STR("\1\0\0\0\x09"), &stream, &why));
+	check(!net_get_end_of_stream(STR("\1\0\0\0\x09"), &end));
 }
 
 int main(void)
