@@ -49,26 +49,19 @@ static int add_bytes(const char *z, size_t *total, struct cloche_err *err)
 
 static int check_strings(const struct exec_spec *s, struct cloche_err *err)
 {
+	char *const *const lists[] = {s->argv, s->env, s->unset};
 	size_t total = 0, n = 0;
-	int r;
 
-	for (; s->argv[n]; n++) {
-		r = add_bytes(s->argv[n], &total, err);
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; s->env && s->env[i]; i++, n++) {
+	for (size_t i = 0; s->env && s->env[i]; i++)
 		if (!strchr(s->env[i], '=') || s->env[i][0] == '=')
 			return err_set(err, E_USAGE, "\"%.40s\" is no NAME=VALUE", s->env[i]);
-		r = add_bytes(s->env[i], &total, err);
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; s->unset && s->unset[i]; i++, n++) {
-		r = add_bytes(s->unset[i], &total, err);
-		if (r < 0)
-			return r;
-	}
+	for (size_t l = 0; l < ARRAY_SIZE(lists); l++)
+		for (char *const *z = lists[l]; z && *z; z++, n++) {
+			int r = add_bytes(*z, &total, err);
+
+			if (r < 0)
+				return r;
+		}
 	if (n > EXEC_MAX_ARGS)
 		return err_set(err, E_USAGE, "more than %d arguments and variables", EXEC_MAX_ARGS);
 	return 0;
