@@ -178,17 +178,6 @@ struct tls_trust *tls_trust_free(struct tls_trust *t)
 	return NULL;
 }
 
-static int add_root(void *arg, struct str der)
-{
-	X509_STORE *store = arg;
-	const unsigned char *p = (const unsigned char *)der.p;
-	X509 *x = d2i_X509(NULL, &p, (long)der.n);
-	int ok = x && X509_STORE_add_cert(store, x) == 1;
-
-	X509_free(x);
-	return ok ? 0 : -EINVAL;
-}
-
 int tls_trust_add_pem(
 	struct tls_trust *t, struct str pem, const char *source, struct cloche_err *err)
 {
@@ -196,7 +185,7 @@ int tls_trust_add_pem(
 
 	if (!set_up(t))
 		return err_set(err, E_INTERNAL, "setting up TLS failed");
-	n = tls_pem_each(pem, add_root, SSL_CTX_get_cert_store(t->ctx));
+	n = tls_pem_each(pem, tls_roots_add, SSL_CTX_get_cert_store(t->ctx));
 	ERR_clear_error();
 	if (n == -ENOMEM)
 		return err_nomem(err);

@@ -173,18 +173,21 @@ static void read_bundle(struct tls_roots *r)
 	r->fd = fd_close(r->fd);
 }
 
+int tls_roots_add(void *store, struct str der)
+{
+	const unsigned char *p = (const unsigned char *)der.p;
+	X509 *x = d2i_X509(NULL, &p, (long)der.n);
+	int ok = x && X509_STORE_add_cert(store, x) == 1;
+
+	X509_free(x);
+	return ok ? 0 : -EINVAL;
+}
+
 static void provide(struct root *root, X509_STORE *store)
 {
-	const unsigned char *p = (const unsigned char *)root->der.p;
-	X509 *x;
-
-	if (root->provided)
-		return;
+	if (!root->provided)
+		(void)!tls_roots_add(store, root->der);
 	root->provided = true;
-	x = d2i_X509(NULL, &p, (long)root->der.n);
-	if (x)
-		(void)X509_STORE_add_cert(store, x);
-	X509_free(x);
 }
 
 static struct str name_der(const X509_NAME *name)

@@ -23,3 +23,5 @@ void tls_roots_provide(struct tls_roots *r, X509_STORE_CTX *ctx);
 /* Call each(arg, der) for the DER of every CERTIFICATE of a PEM text, until it returns nonzero.
  * Return how many there were, or that value if negative, or -EINVAL for malformed PEM. */
 int tls_pem_each(struct str pem, int (*each)(void *arg, struct str der), void *arg);
+/* For tls_pem_each(): add the certificate to a store, an X509_STORE. Return 0 or -EINVAL. */
+int tls_roots_add(void *store, struct str der);
