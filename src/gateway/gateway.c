@@ -116,12 +116,10 @@ void gateway_touch(struct gateway *g)
 
 static int take_listeners(struct gateway *g, struct chan_frame *f)
 {
-	struct helper_listeners m;
-	int fds[HELPER_SOCKETS], r;
+	int fds[HELPER_SOCKETS], r = 0;
 
-	if (g->tcp[0].g || g->tcp[1].g || !helper_get_listeners(f, &m, fds))
+	if (g->tcp[0].g || g->tcp[1].g || !helper_get_listeners(f, fds))
 		return -EPROTO;
-	r = listener_set_own(g, m.own);
 	/* Each call takes its descriptor. After a failure the remaining descriptors are closed. */
 	for (unsigned i = 0; i < HELPER_SOCKETS; i++) {
 		if (fds[i] < 0)

@@ -4,10 +4,10 @@
 #include "gateway/listener.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/parse.h"
 #include "gateway/conn.h"
 #include "gateway/entry.h"
 #include "gateway/state.h"
+#include "jail/netcapture.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -83,18 +83,14 @@ static bool may_accept(struct gateway *g)
 	return true;
 }
 
-static bool same_endpoint(const struct sockaddr_storage *own, const union conn_addr *dest)
+/* Whether the room connected to a listener itself: that was not captured. */
+static bool is_listener(const union conn_addr *dest)
 {
-	union conn_addr o;
-
-	memcpy(&o, own, sizeof(o));
-	if (o.sa.sa_family != dest->sa.sa_family)
-		return false;
-	if (o.sa.sa_family == AF_INET)
-		return o.v4.sin_port == dest->v4.sin_port &&
-		       o.v4.sin_addr.s_addr == dest->v4.sin_addr.s_addr;
-	return o.v6.sin6_port == dest->v6.sin6_port &&
-	       memcmp(&o.v6.sin6_addr, &dest->v6.sin6_addr, sizeof(struct in6_addr)) == 0;
+	if (dest->sa.sa_family == AF_INET)
+		return dest->v4.sin_port == htons(NETCAPTURE_PORT) &&
+		       dest->v4.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+	return dest->v6.sin6_port == htons(NETCAPTURE_PORT) &&
+	       IN6_IS_ADDR_LOOPBACK(&dest->v6.sin6_addr);
 }
 
 static void take(struct gateway *g, int fd, const union conn_addr *peer)
@@ -104,15 +100,10 @@ static void take(struct gateway *g, int fd, const union conn_addr *peer)
 	struct conn *c;
 
 	if (getsockname(fd, &dest.sa, &n) < 0 ||
-		(dest.sa.sa_family != AF_INET && dest.sa.sa_family != AF_INET6)) {
+		(dest.sa.sa_family != AF_INET && dest.sa.sa_family != AF_INET6) ||
+		is_listener(&dest)) {
 		fd_close(fd);
 		return;
-	}
-	for (unsigned i = 0; i < g->own_n; i++) {
-		if (same_endpoint(&g->own[i], &dest)) {
-			fd_close(fd);
-			return;
-		}
 	}
 	/* Send output at once and do not wait for more: an event stream must not be delayed. */
 	fd_send_at_once(fd);
@@ -167,47 +158,4 @@ void listener_done(struct listener *l)
 	loop_io_remove(&l->io);
 	l->fd = fd_close(l->fd);
 	l->g = NULL;
-}
-
-static int parse_endpoint(struct str s, struct sockaddr_storage *ret)
-{
-	union conn_addr a = {0};
-	struct host host;
-	uint16_t port;
-	char text[HOST_MAX + 1];
-
-	if (host_parse_authority(s, &host, &port) < 0 || port == 0)
-		return -EINVAL;
-	if (host.kind == HOST_IPV4) {
-		a.v4.sin_family = AF_INET;
-		a.v4.sin_port = htons(port);
-		if (inet_pton(AF_INET, host.text, &a.v4.sin_addr) != 1)
-			return -EINVAL;
-	} else if (host.kind == HOST_IPV6) {
-		memcpy(text, host.text + 1, host.n - 2);
-		text[host.n - 2] = '\0';
-		a.v6.sin6_family = AF_INET6;
-		a.v6.sin6_port = htons(port);
-		if (inet_pton(AF_INET6, text, &a.v6.sin6_addr) != 1)
-			return -EINVAL;
-	} else {
-		return -EINVAL;
-	}
-	memcpy(ret, &a, sizeof(a));
-	return 0;
-}
-
-int listener_set_own(struct gateway *g, struct str own)
-{
-	g->own_n = 0;
-	while (own.n > 0) {
-		struct str one = str_next(&own, ' ');
-
-		if (one.n == 0)
-			continue;
-		if (g->own_n == ARRAY_SIZE(g->own) || parse_endpoint(one, &g->own[g->own_n]) < 0)
-			return -EINVAL;
-		g->own_n++;
-	}
-	return 0;
 }

@@ -3,7 +3,7 @@
 /* Accepts captured connections on listeners that were made inside the room's network: the local
  * address of the accepted socket is the destination that the room meant. */
 
-#include "base/str.h"
+#include "base/macro.h"
 #include "loop/loop.h"
 
 struct gateway;
@@ -28,5 +28,3 @@ _warn_unused_ int listener_add(struct gateway *g, struct listener *l, int fd);
 void listener_done(struct listener *l);
 /* A connection has ended: accept again if the limit of connections had stopped it. */
 void listener_resume(struct gateway *g);
-/* Read "127.0.0.1:15001 [::1]:15001" into g->own. Return 0 or -EINVAL. */
-_warn_unused_ int listener_set_own(struct gateway *g, struct str own);

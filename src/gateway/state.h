@@ -34,8 +34,6 @@ struct gateway {
 
 	struct listener tcp[2];
 	struct dns_socket udp[2];
-	struct sockaddr_storage own[2]; /* connections to these were not captured */
-	unsigned own_n;
 	struct accept_rate accepts;
 
 	struct conn *conns;        /* list */

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "dns/message.h"
 #include "gateway/testing.h"
+#include "jail/netcapture.h"
 #include "tap.h"
 
 #include <arpa/inet.h>
@@ -221,7 +222,7 @@ static void test_ports(void)
 	with_port(80, tls_on_80);
 	with_port(853, nothing_on_853);
 	with_port(53, test_dns_tcp);
-	rig_start(&rig, &(struct rig_config){.port = 15001, .own = "127.0.0.1:15001 [::1]:15001"});
+	rig_start(&rig, &(struct rig_config){.port = NETCAPTURE_PORT});
 	own_address();
 	check(rig_stop(&rig));
 }

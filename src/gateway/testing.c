@@ -135,7 +135,6 @@ void rig_start(struct rig *r, const struct rig_config *config)
 	need(chan_init(&r->broker, broker[0], NET_MAX_PAYLOAD, (size_t)8 << 20) == 0);
 	fds[HELPER_TCP4] = bind_socket(SOCK_STREAM, config->port, &r->port);
 	fds[HELPER_UDP4] = bind_socket(SOCK_DGRAM, 0, &r->dns_port);
-	m.own = str_from(config->own);
 	need(helper_send_listeners(&r->supervisor, &m, fds) == 0);
 	need(chan_flush_wait(&r->supervisor, PATIENCE_MS) == 0);
 	close(fds[HELPER_TCP4]);

@@ -51,7 +51,6 @@ struct rig {
 struct rig_config {
 	const struct gateway_limits *limits; /* NULL: the whole program with its defaults */
 	uint16_t port;                       /* 0: any */
-	const char *own;                     /* see struct helper_listeners */
 };
 
 void rig_start(struct rig *r, const struct rig_config *config);

@@ -19,8 +19,7 @@ int helper_send_listeners(
 	return message_send(c, HELPER_LISTENERS, helper_listeners_message(), m, given, n);
 }
 
-bool helper_get_listeners(
-	struct chan_frame *f, struct helper_listeners *ret, int ret_fds[HELPER_SOCKETS])
+bool helper_get_listeners(struct chan_frame *f, int ret_fds[HELPER_SOCKETS])
 {
 	struct helper_listeners m;
 	unsigned n = 0;
@@ -30,6 +29,5 @@ bool helper_get_listeners(
 		return false;
 	for (unsigned i = 0; i < HELPER_SOCKETS; i++)
 		ret_fds[i] = m.present & 1U << i ? TAKE_FD(f->fds[n++]) : -1;
-	*ret = m;
 	return true;
 }

@@ -25,7 +25,6 @@ enum {
 	HELPER_FD_SUPERVISOR = 3,
 	HELPER_FD_PEER = 4,
 	HELPER_MAX_PAYLOAD = 4096,
-	HELPER_MAX_OWN = 256, /* bytes of struct helper_listeners.own */
 	HELPER_MAX_SOURCES = 512,
 };
 
@@ -53,12 +52,8 @@ enum helper_socket {
 	HELPER_SOCKETS
 };
 
-#define HELPER_LISTENERS_FIELDS(F)                                                                 \
-	/* bit 1 << enum helper_socket: this one is present */                                     \
-	F(U8, present, .max = (1 << HELPER_SOCKETS) - 1)                                           \
-	/* the listeners' own addresses, "127.0.0.1:15001 [::1]:15001": a connection made to       \
-	 * them directly was not captured and is closed */                                         \
-	F(STR, own, .max = HELPER_MAX_OWN)
+/* present: bit 1 << enum helper_socket: this one is. */
+#define HELPER_LISTENERS_FIELDS(F) F(U8, present, .max = (1 << HELPER_SOCKETS) - 1)
 MESSAGE_STRUCT(helper_listeners, HELPER_LISTENERS_FIELDS);
 
 MESSAGE_EMPTY(helper, count, HELPER_COUNT);
@@ -100,6 +95,5 @@ MESSAGE(helper, owner, HELPER_OWNER, HELPER_OWNER_FIELDS);
 _warn_unused_ int helper_send_listeners(
 	struct chan *c, const struct helper_listeners *m, const int fds[HELPER_SOCKETS]);
 /* Take the descriptors out of the frame; those that are not present are -1. Return false if it is
- * malformed; then nothing is taken. ret->own points into the payload. */
-bool helper_get_listeners(
-	struct chan_frame *f, struct helper_listeners *ret, int ret_fds[HELPER_SOCKETS]);
+ * malformed; then nothing is taken. */
+bool helper_get_listeners(struct chan_frame *f, int ret_fds[HELPER_SOCKETS]);

@@ -16,7 +16,6 @@
 #include "base/program.h"
 #include "base/strv.h"
 #include "ipc/helper.h"
-#include "jail/netcapture.h"
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
@@ -385,10 +384,9 @@ static void close_listeners(struct supervisor *s)
 static int send_listeners(struct supervisor *s, struct cloche_err *err)
 {
 	struct helper *h = &s->helpers[HELPER_GATEWAY];
-	struct helper_listeners m = {.own = STR("127.0.0.1:15001 [::1]:15001")};
+	struct helper_listeners m = {0};
 	int r;
 
-	_Static_assert(NETCAPTURE_PORT == 15001, "the listeners' own address is spelled out");
 	_Static_assert((int)HELPER_SOCKETS == (int)ROOM_LISTENERS, "each has a place");
 	for (unsigned i = 0; i < ROOM_LISTENERS; i++)
 		if (s->listeners[i] >= 0)
