@@ -69,35 +69,14 @@ static int parse_milli(struct str s, uint64_t *ret)
 
 int parse_size(struct str s, uint64_t *ret_bytes)
 {
-	unsigned shift = 0;
+	static const char units[] = "bkmgt";
+	const char *unit = s.n ? strchr(units, s.p[s.n - 1] | 0x20) : NULL;
+	unsigned shift = unit ? 10 * (unsigned)(unit - units) : 0;
 	uint64_t v;
 	int r;
 
-	if (s.n == 0)
-		return -EINVAL;
-	switch (s.p[s.n - 1] | 0x20) {
-	case 'b':
+	if (unit)
 		s.n--;
-		break;
-	case 'k':
-		shift = 10;
-		s.n--;
-		break;
-	case 'm':
-		shift = 20;
-		s.n--;
-		break;
-	case 'g':
-		shift = 30;
-		s.n--;
-		break;
-	case 't':
-		shift = 40;
-		s.n--;
-		break;
-	default:
-		break;
-	}
 	r = parse_u64(s, (uint64_t)INT64_MAX >> shift, &v);
 	if (r < 0)
 		return r;
