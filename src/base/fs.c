@@ -237,50 +237,20 @@ char *fs_join(const char *a, const char *b)
 	return joined;
 }
 
-char *fs_absolute(const char *path)
+/* Clean the absolute path of "." and doubled slashes, and of ".." if up is set. */
+static void clean_path(char *path, bool up)
 {
-	_cleanup_(freep) char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
-	_cleanup_(freep) char *whole = NULL;
-	struct str rest;
-	char *to;
+	char *to = path;
 
-	if (path[0] != '/' && !cwd)
-		return NULL;
-	whole = fs_join(cwd ? cwd : "/", path);
-	if (!whole)
-		return NULL;
 	/* In place: the write position never overtakes the read position. */
-	to = whole;
-	for (rest = str_from(whole); rest.n;) {
+	for (struct str rest = str_from(path); rest.n;) {
 		struct str part = str_prefix(rest, str_chr(rest, '/'));
 
 		rest = str_from_index(rest, part.n + 1);
 		if (part.n == 0 || str_eq(part, STR(".")))
 			continue;
-		*to++ = '/';
-		memmove(to, part.p, part.n);
-		to += part.n;
-	}
-	if (to == whole)
-		*to++ = '/';
-	*to = '\0';
-	return TAKE_PTR(whole);
-}
-
-char *fs_lexical(const char *path)
-{
-	char *whole = fs_absolute(path), *to = whole;
-
-	if (!whole)
-		return NULL;
-	for (struct str rest = str_from(whole); rest.n;) {
-		struct str part = str_prefix(rest, str_chr(rest, '/'));
-
-		rest = str_from_index(rest, part.n + 1);
-		if (part.n == 0)
-			continue;
-		if (str_eq(part, STR(".."))) {
-			while (to > whole && *--to != '/')
+		if (up && str_eq(part, STR(".."))) {
+			while (to > path && *--to != '/')
 				;
 			continue;
 		}
@@ -288,10 +258,32 @@ char *fs_lexical(const char *path)
 		memmove(to, part.p, part.n);
 		to += part.n;
 	}
-	if (to == whole)
+	if (to == path)
 		*to++ = '/';
 	*to = '\0';
+}
+
+static char *make_absolute(const char *path, bool up)
+{
+	_cleanup_(freep) char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
+	char *whole;
+
+	if (path[0] != '/' && !cwd)
+		return NULL;
+	whole = fs_join(cwd ? cwd : "/", path);
+	if (whole)
+		clean_path(whole, up);
 	return whole;
+}
+
+char *fs_absolute(const char *path)
+{
+	return make_absolute(path, false);
+}
+
+char *fs_lexical(const char *path)
+{
+	return make_absolute(path, true);
 }
 
 char *fs_home(void)
