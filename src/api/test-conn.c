@@ -42,22 +42,16 @@ void drop_conn(struct conn *c)
 
 static void start_program(int theirs)
 {
-	char path[200], name[] = "cloche-supervisor", detached[] = "--detached";
-	char *argv[] = {name, detached, NULL};
+	const char *const argv[] = {"cloche-supervisor", "--detached", NULL};
+	char path[200];
 	const struct program_fd fds[] = {{theirs, CTL_FD}};
-	char **env = program_env(environ);
-	const struct program_spawn spawn = {.path = path,
-		.argv = argv,
-		.env = env,
-		.fds = fds,
-		.fds_n = 1,
-		.stdio = {-1, -1, 2}};
+	const struct program_spawn spawn = {
+		.path = path, .argv = argv, .fds = fds, .fds_n = 1, .stdio = {-1, -1, 2}};
 	pid_t pid;
 
 	snprintf(path, sizeof(path), "%s/cloche-supervisor", base);
 	must(program_start(&spawn, &pid, NULL, NULL) == 0);
 	must(waitpid(pid, NULL, 0) == pid);
-	strv_free(env);
 }
 
 struct conn begin(const char *name, uint64_t log_bytes)

@@ -180,22 +180,22 @@ static int spawn(const struct program_spawn *p, const int *lifted, int floor, pi
 			&attr, (short)(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK |
 				       (p->own_group ? POSIX_SPAWN_SETPGROUP : 0)));
 		r = add_actions(&actions, p, lifted, floor);
-		if (r == 0)
-			r = -posix_spawn(ret, p->path, &actions, &attr, p->argv, p->env);
+		if (r == 0) /* which changes no argument, although it takes them as char * */
+			r = -posix_spawn(ret, p->path, &actions, &attr,
+				(char *const *)(uintptr_t)p->argv, p->env);
 		posix_spawnattr_destroy(&attr);
 	}
 	posix_spawn_file_actions_destroy(&actions);
 	return r;
 }
 
-int program_start(
+static int start(
 	const struct program_spawn *p, pid_t *ret_pid, int *ret_pidfd, struct cloche_err *err)
 {
-	_cleanup_(freep) int *lifted = NULL;
+	_cleanup_(freep) int *lifted = malloc((p->fds_n + 3) * sizeof(int));
 	pid_t pid = -1;
 	int floor, r;
 
-	lifted = malloc((p->fds_n + 3) * sizeof(int));
 	if (!lifted)
 		return err_nomem(err);
 	for (size_t i = 0; i < p->fds_n + 3; i++)
@@ -219,6 +219,22 @@ int program_start(
 	}
 	*ret_pid = pid;
 	return 0;
+}
+
+int program_start(
+	const struct program_spawn *p, pid_t *ret_pid, int *ret_pidfd, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = p->path ? NULL : program_find(p->argv[0], err);
+	_cleanup_(strv_freep) char **env = p->env ? NULL : program_env(environ);
+	struct program_spawn whole = *p;
+
+	if (!p->path && !path)
+		return -E_NOT_FOUND;
+	if (!p->env && !env)
+		return err_nomem(err);
+	whole.path = p->path ? p->path : path;
+	whole.env = p->env ? p->env : env;
+	return start(&whole, ret_pid, ret_pidfd, err);
 }
 
 uint64_t program_start_time(pid_t pid)

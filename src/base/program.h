@@ -22,8 +22,9 @@ struct program_fd {
 };
 
 struct program_spawn {
-	const char *path;
-	char *const *argv, *const *env;
+	const char *path; /* NULL: a program of cloche's, argv[0] (program_find) */
+	const char *const *argv;
+	char *const *env; /* NULL: program_env() of ours */
 	const struct program_fd *fds;
 	size_t fds_n;
 	int stdio[3];   /* -1: /dev/null */

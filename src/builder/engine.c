@@ -126,14 +126,14 @@ static int call(struct engine *e, const char *const *args, struct call *c, int *
 	struct cloche_err *err)
 {
 	_cleanup_fd_ int out = -1, in = -1, pidfd = -1;
-	char *argv[MAX_ARGS];
+	const char *argv[MAX_ARGS];
 	struct program_spawn spawn = {.path = e->path, .argv = argv, .env = environ};
 	int pipe_[2], r, status;
 	size_t n = 0;
 
 	argv[n++] = e->path;
 	while (n < MAX_ARGS - 1 && *args)
-		argv[n++] = (char *)(uintptr_t)*args++;
+		argv[n++] = *args++;
 	argv[n] = NULL;
 	r = fd_pipe(pipe_);
 	if (r < 0)

@@ -59,24 +59,18 @@ static int make_socketpair(int *ret_a, int *ret_b)
 static int start_supervisor(
 	struct client *c, const struct client_start *start, int theirs, struct cloche_err *err)
 {
-	_cleanup_(freep) char *path = start->supervisor ? strdup(start->supervisor)
-							: program_find("cloche-supervisor", err);
-	_cleanup_(strv_freep) char **env = program_env(environ);
-	char name[] = "cloche-supervisor", detached[] = "--detached";
-	char *argv[] = {name, start->detached ? detached : NULL, NULL};
+	const char *const argv[] = {
+		"cloche-supervisor", start->detached ? "--detached" : NULL, NULL};
 	const struct program_fd fds[] = {{theirs, CTL_FD}};
-	struct program_spawn spawn = {
-		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, -1, -1}};
+	struct program_spawn spawn = {.path = start->supervisor,
+		.argv = argv,
+		.fds = fds,
+		.fds_n = ARRAY_SIZE(fds),
+		.stdio = {-1, -1, -1}};
 
-	if (!path)
-		return start->supervisor ? err_nomem(err) : -E_NOT_FOUND;
-	if (!env)
-		return err_nomem(err);
 	/* For its last words only; everything else comes as messages. */
 	if (fcntl(2, F_GETFD) >= 0)
 		spawn.stdio[2] = 2;
-	spawn.path = path;
-	spawn.env = env;
 	return program_start(&spawn, &c->pid, NULL, err);
 }
 

@@ -51,7 +51,7 @@ static int finish(pid_t pid, int trouble, const char *path, struct cloche_err *e
 	return err_set(err, E_SYSTEM, "%s: %s", path, why);
 }
 
-static int start(char *const *argv, int out, int trouble, pid_t *ret, struct cloche_err *err)
+static int start(const char *const *argv, int out, int trouble, pid_t *ret, struct cloche_err *err)
 {
 	const struct program_spawn spawn = {
 		.path = argv[0], .argv = argv, .env = environ, .stdio = {-1, out, trouble}};
@@ -67,19 +67,16 @@ static bool tell(struct image_load *job, const char *step)
 static int run_skopeo(char *path, const char *name, int dir, struct cloche_err *err)
 {
 	_cleanup_(freep) char *from = NULL, *to = NULL;
-	char *argv[] = {path, (char[]){"copy"}, NULL, NULL, NULL};
 	int trouble[2], r;
 	pid_t pid;
 
 	if (asprintf(&from, "docker://%s", name) < 0 ||
 		asprintf(&to, "oci:/proc/%d/fd/%d:x", (int)getpid(), dir) < 0)
 		return err_nomem(err);
-	argv[2] = from;
-	argv[3] = to;
 	r = fd_pipe(trouble);
 	if (r < 0)
 		return err_sys(err, -r, "make a pipe");
-	r = start(argv, -1, trouble[1], &pid, err);
+	r = start((const char *const[]){path, "copy", from, to, NULL}, -1, trouble[1], &pid, err);
 	trouble[1] = fd_close(trouble[1]);
 	if (r == 0)
 		r = finish(pid, trouble[0], path, err);
@@ -150,7 +147,7 @@ static int pull_by_engine(struct image_store *s, char *path, const char *name,
 	struct image_load *job, struct cloche_err *err)
 {
 	_cleanup_(image_source_donep) struct image_source source = IMAGE_SOURCE_NULL;
-	char *argv[] = {path, (char[]){"save"}, (char *)(uintptr_t)name, NULL};
+	const char *const argv[] = {path, "save", name, NULL};
 	int out[2] = {-1, -1}, trouble[2] = {-1, -1}, r, read;
 	pid_t pid;
 

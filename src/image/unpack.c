@@ -3,7 +3,6 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/program.h"
-#include "base/strv.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -17,21 +16,11 @@ enum { MAX_LINES = 1 << 20, MAX_TEXT = 4096 };
 static int start(
 	const char *what, int in, int dir, int out, int trouble, pid_t *ret, struct cloche_err *err)
 {
-	_cleanup_(freep) char *path = program_find("cloche-unpack", err);
-	_cleanup_(strv_freep) char **env = program_env(environ);
 	const struct program_fd fds[] = {{in, UNPACK_FD_IN}, {dir, UNPACK_FD_DIR}};
-	char *argv[] = {path, (char *)(uintptr_t)what, NULL};
-	struct program_spawn spawn = {.path = path,
-		.argv = argv,
-		.fds = fds,
-		.fds_n = ARRAY_SIZE(fds),
-		.stdio = {-1, out, trouble}};
+	const char *const argv[] = {"cloche-unpack", what, NULL};
+	const struct program_spawn spawn = {
+		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, out, trouble}};
 
-	if (!path)
-		return -err->code;
-	if (!env)
-		return err_nomem(err);
-	spawn.env = env;
 	return program_start(&spawn, ret, NULL, err);
 }
 

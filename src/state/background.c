@@ -7,7 +7,6 @@
 #include "state/background.h"
 #include "base/fd.h"
 #include "base/program.h"
-#include "base/strv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -117,23 +116,16 @@ static void start(const struct oplog *l)
 	static const char *const policies[] = {[OPLOG_SYNC_INTERVAL] = "interval",
 		[OPLOG_SYNC_ALWAYS] = "always",
 		[OPLOG_SYNC_NEVER] = "never"};
-	_cleanup_(freep) char *path = program_find("cloche-recorder", NULL), *name = NULL;
-	_cleanup_(strv_freep) char **env = program_env(environ);
+	_cleanup_(freep) char *name = strndup(l->file, strlen(l->file) - strlen(OPLOG_SUFFIX));
 	/* Read-only: landlock may forbid the writer to open it for writing. */
 	_cleanup_fd_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	char self[] = "cloche-recorder", what[] = "compact", sync[16];
-	char *argv[] = {self, what, NULL, sync, NULL};
+	const char *const argv[] = {"cloche-recorder", "compact", name, policies[l->sync], NULL};
 	const struct program_fd fd = {l->dir, 3};
-	struct program_spawn spawn = {
+	const struct program_spawn spawn = {
 		.argv = argv, .fds = &fd, .fds_n = 1, .stdio = {null, null, null}};
 	pid_t pid;
 
-	snprintf(sync, sizeof(sync), "%s", policies[l->sync]);
-	name = strndup(l->file, strlen(l->file) - strlen(OPLOG_SUFFIX));
-	argv[2] = name;
-	spawn.path = path;
-	spawn.env = env;
-	if (!path || !env || !name || null < 0 || program_start(&spawn, &pid, NULL, NULL) < 0)
+	if (!name || null < 0 || program_start(&spawn, &pid, NULL, NULL) < 0)
 		return;
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
-#include "base/strv.h"
 #include "ipc/helper.h"
 #include "supervisor/supervisor.h"
 
@@ -307,22 +306,12 @@ static int start_one(struct supervisor *s, int which, const struct program_fd *f
 	struct helper *h = &s->helpers[which];
 	char program[32];
 	_cleanup_fd_ int channel = channel_fd;
-	_cleanup_(freep) char *path = NULL;
-	_cleanup_(strv_freep) char **env = NULL;
-	char *argv[] = {program, NULL};
-	struct program_spawn spawn = {
+	const char *const argv[] = {program, NULL};
+	const struct program_spawn spawn = {
 		.argv = argv, .fds = fds, .fds_n = fds_n, .stdio = {-1, -1, 2}};
 	int r;
 
 	snprintf(program, sizeof(program), "cloche-%s", names[which]);
-	path = program_find(program, err);
-	if (!path)
-		return -E_NOT_FOUND;
-	env = program_env(environ);
-	if (!env)
-		return err_nomem(err);
-	spawn.path = path;
-	spawn.env = env;
 	r = program_start(&spawn, &h->pid, &h->pidfd, err);
 	if (r < 0)
 		return r;

@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "base/jsonout.h"
 #include "base/program.h"
-#include "base/strv.h"
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
@@ -316,23 +315,13 @@ static void on_death(struct loop_io *io, uint32_t events)
 static int start_program(
 	struct supervisor *s, const int dirs[2], int theirs, struct cloche_err *err)
 {
-	_cleanup_(freep) char *path = program_find("cloche-recorder", err);
-	_cleanup_(strv_freep) char **env = program_env(environ);
-	char name[] = "cloche-recorder";
-	char *argv[] = {name, NULL};
+	const char *const argv[] = {"cloche-recorder", NULL};
 	const struct program_fd fds[] = {{theirs, RECORDING_FD}, {dirs[0], RECORDING_FD_LOGS},
 		{dirs[1], RECORDING_FD_CONTENTS}};
-	struct program_spawn spawn = {.path = path,
-		.argv = argv,
-		.env = env,
-		.fds = fds,
-		.fds_n = ARRAY_SIZE(fds),
-		.stdio = {-1, -1, 2}};
+	const struct program_spawn spawn = {
+		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, -1, 2}};
 
-	if (!path)
-		return -E_NOT_FOUND;
-	return env ? program_start(&spawn, &s->recording.pid, &s->recording.pidfd, err)
-		   : err_nomem(err);
+	return program_start(&spawn, &s->recording.pid, &s->recording.pidfd, err);
 }
 
 int recording_start(struct supervisor *s, const int dirs[2], struct cloche_err *err)
@@ -475,14 +464,11 @@ void recording_finish(struct supervisor *s)
 
 void recording_forget(const struct supervisor *s)
 {
-	_cleanup_(freep) char *path = program_find("cloche-recorder", NULL);
-	_cleanup_(strv_freep) char **env = program_env(environ);
-	char name[] = "cloche-recorder", what[] = "remove";
-	char *argv[] = {name, what, s->spec.id, NULL};
-	struct program_spawn spawn = {.path = path, .argv = argv, .env = env, .stdio = {-1, -1, 2}};
+	const char *const argv[] = {"cloche-recorder", "remove", s->spec.id, NULL};
+	const struct program_spawn spawn = {.argv = argv, .stdio = {-1, -1, 2}};
 	pid_t pid;
 
-	if (!path || !env || program_start(&spawn, &pid, NULL, NULL) < 0)
+	if (program_start(&spawn, &pid, NULL, NULL) < 0)
 		return;
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
-#include "base/strv.h"
 #include "ipc/forward.h"
 #include "ipc/roomctl.h"
 #include "supervisor/supervisor.h"
@@ -194,25 +193,13 @@ static int start_inside(struct supervisor *s, uint16_t port, int *ret_ours, stru
 
 static int start_program(struct forward *f, int listener, int inside, struct cloche_err *err)
 {
-	_cleanup_(freep) char *path = program_find("cloche-forward", err);
-	_cleanup_(strv_freep) char **env = program_env(environ);
-	char name[] = "cloche-forward";
-	char *argv[] = {name, NULL};
+	const char *const argv[] = {"cloche-forward", NULL};
 	const struct program_fd fds[] = {
 		{listener, FORWARD_FD_LISTENER}, {inside, FORWARD_FD_ROOM}};
-	struct program_spawn spawn = {.path = path,
-		.argv = argv,
-		.env = env,
-		.fds = fds,
-		.fds_n = ARRAY_SIZE(fds),
-		.stdio = {-1, -1, 2}};
-	int r;
+	const struct program_spawn spawn = {
+		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, -1, 2}};
+	int r = program_start(&spawn, &f->pid, &f->pidfd, err);
 
-	if (!path)
-		return -E_NOT_FOUND;
-	if (!env)
-		return err_nomem(err);
-	r = program_start(&spawn, &f->pid, &f->pidfd, err);
 	if (r == 0 && loop_io_add(f->sup->loop, &f->death, f->pidfd, EPOLLIN, on_forward_death) < 0)
 		r = err_nomem(err);
 	return r;

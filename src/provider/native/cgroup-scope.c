@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
-#include "base/strv.h"
 
 #include <errno.h>
 #include <linux/magic.h>
@@ -66,21 +65,13 @@ static void read_message(int fd, char ret[MESSAGE_MAX])
 /* Run cloche-scope WORD UNIT PID. */
 static int run_program(const char *word, const char *unit, struct cloche_err *err)
 {
-	_cleanup_(freep) char *path = program_find("cloche-scope", err);
-	_cleanup_(strv_freep) char **env = program_env(environ);
 	_cleanup_fd_ int out = -1, in = -1, pidfd = -1;
 	char pid_text[16], message[MESSAGE_MAX];
-	char *argv[] = {(char *)(uintptr_t) "cloche-scope", (char *)(uintptr_t)word,
-		(char *)(uintptr_t)unit, pid_text, NULL};
-	struct program_spawn spawn = {
-		.path = path, .argv = argv, .env = env, .stdio = {-1, -1, -1}};
+	const char *const argv[] = {"cloche-scope", word, unit, pid_text, NULL};
+	struct program_spawn spawn = {.argv = argv, .stdio = {-1, -1, -1}};
 	int pipe_fds[2], r, status = 0;
 	pid_t pid;
 
-	if (!path)
-		return -E_NOT_FOUND;
-	if (!env)
-		return err_nomem(err);
 	snprintf(pid_text, sizeof(pid_text), "%d", getpid());
 	r = fd_pipe(pipe_fds);
 	if (r < 0)

@@ -51,13 +51,12 @@ int process_begin(struct process *ret, const struct provider *p, const struct pr
 	struct cloche_err *err)
 {
 	_cleanup_(strv_freep) char **env = make_env(ask->env);
-	_cleanup_(freep) char *name = strdup(p->path), *word = strdup(ask->verb);
 	_cleanup_fd_ int their_in = -1, their_out = -1, to = -1, from = -1;
-	char *argv[] = {name, word, NULL};
+	const char *const argv[] = {p->path, ask->verb, NULL};
 	int in[2], out[2], r;
 	struct program_spawn spawn = {.path = p->path, .argv = argv, .env = env, .own_group = true};
 
-	if (!env || !name || !word)
+	if (!env)
 		return err_nomem(err);
 	/* A socket instead of a pipe: if the program stops reading, no signal may end us. */
 	r = fd_socketpair(SOCK_STREAM, in);

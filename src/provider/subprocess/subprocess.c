@@ -288,7 +288,7 @@ static int start(
 	int control[2], r = fd_socketpair(SOCK_STREAM, control);
 	const struct program_fd fds[] = {{r < 0 ? -1 : control[1], ROOM_CONTROL_FD}};
 	struct program_spawn spawn = {.path = spec->init_path,
-		.argv = a->v,
+		.argv = (const char *const *)a->v,
 		.env = no_environment,
 		.fds = fds,
 		.fds_n = 1,
