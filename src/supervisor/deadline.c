@@ -18,7 +18,7 @@ void deadline_signal(struct task *t, uint8_t signo, enum ctl_scope scope)
 {
 	struct roomctl_signal m = {.exec = t->number, .signo = signo, .scope = scope};
 
-	if (t->sup->init_open && roomctl_send_signal(&t->sup->init, &m) == 0)
+	if (t->sup->init.open && roomctl_send_signal(&t->sup->init.chan, &m) == 0)
 		sandbox_flush_init(t->sup);
 }
 

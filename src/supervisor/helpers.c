@@ -41,26 +41,17 @@ enum {
 
 static int read_frame(struct helper *h);
 
-static void close_chan(struct helper *h)
-{
-	if (!h->chan_open)
-		return;
-	loop_io_remove(&h->io);
-	chan_done(&h->chan);
-	h->chan_open = false;
-}
-
 /* Return whether the helper ended with status 0. Its channel is closed, so it is about to end if it
  * has not yet; wait a moment for that. */
 static bool ended_in_order(const struct helper *h)
 {
-	struct pollfd p = {.fd = h->pidfd, .events = POLLIN};
+	struct pollfd p = {.fd = h->child.pidfd, .events = POLLIN};
 	siginfo_t how = {0};
 
-	if (h->pid <= 0)
+	if (h->child.pid <= 0)
 		return h->status == 0;
 	return poll(&p, 1, EXPLAIN_MS) > 0 &&
-	       waitid(P_PIDFD, (id_t)h->pidfd, &how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       waitid(P_PIDFD, (id_t)p.fd, &how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	       how.si_pid > 0 && how.si_code == CLD_EXITED && how.si_status == 0;
 }
 
@@ -71,7 +62,7 @@ static struct helper *culprit(struct helper *h)
 	struct helper *gateway = &h->sup->helpers[HELPER_GATEWAY];
 	struct helper *other = h == gateway ? &h->sup->helpers[HELPER_BROKER] : gateway;
 
-	while (other->chan_open && read_frame(other) == 1)
+	while (other->conn.open && read_frame(other) == 1)
 		;
 	return h->err.code == 0 && other->sup && (other->err.code || ended_in_order(h)) ? other : h;
 }
@@ -97,15 +88,6 @@ static void on_counts_late(struct loop_timer *t)
 	peers_answer_stats(container_of(t, struct supervisor, counts_late));
 }
 
-static int flush_chan(struct helper *h)
-{
-	int r = chan_flush(&h->chan);
-
-	if (r == 0)
-		loop_io_set(&h->io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
-	return r;
-}
-
 int helpers_pass_policy(struct supervisor *s, int client, struct cloche_err *err)
 {
 	struct helper *h = &s->helpers[HELPER_BROKER];
@@ -116,9 +98,9 @@ int helpers_pass_policy(struct supervisor *s, int client, struct cloche_err *err
 		err_hint(err, "one that is made with --allow or --allowlist has");
 		return -E_UNSUPPORTED;
 	}
-	r = h->chan_open ? helper_send_policy(&h->chan, &client) : -EPIPE;
+	r = h->conn.open ? helper_send_policy(&h->conn.chan, &client) : -EPIPE;
 	if (r == 0)
-		r = flush_chan(h);
+		r = conn_flush(&h->conn);
 	return r < 0 ? err_set(err, E_NETWORK, "the network's broker takes no policy now") : 0;
 }
 
@@ -126,7 +108,8 @@ bool helpers_ask_counts(struct supervisor *s)
 {
 	struct helper *h = &s->helpers[HELPER_BROKER];
 
-	if (!h->chan_open || !h->ready || helper_send_count(&h->chan) < 0 || flush_chan(h) < 0)
+	if (!h->conn.open || !h->ready || helper_send_count(&h->conn.chan) < 0 ||
+		conn_flush(&h->conn) < 0)
 		return false;
 	return s->counts_late.loop ||
 	       loop_timer_set(s->loop, &s->counts_late, clock_mono_usec() + COUNTS_PATIENCE,
@@ -177,9 +160,9 @@ static int tell_owner(struct helper *h, struct str payload)
 		answer.name = str_from(owner.name);
 		answer.program = str_from(owner.program);
 	}
-	r = helper_send_owner(&h->chan, &answer);
+	r = helper_send_owner(&h->conn.chan, &answer);
 	if (r == 0)
-		r = flush_chan(h);
+		r = conn_flush(&h->conn);
 	return r < 0 ? r : 1;
 }
 
@@ -213,7 +196,7 @@ static int send_names(struct helper *h)
 			return 0;
 		changed = has_changed(*fds[i], &h->sup->names[i]) || changed;
 	}
-	return changed ? helper_send_names(&h->chan, (int[]){resolv, hosts}) : 0;
+	return changed ? helper_send_names(&h->conn.chan, (int[]){resolv, hosts}) : 0;
 }
 
 /* Return 1, or negative if the frame is malformed. */
@@ -236,7 +219,7 @@ static int took_policy(struct helper *h, struct str payload)
 static int read_frame(struct helper *h)
 {
 	struct chan_frame f;
-	int r = chan_recv(&h->chan, &f);
+	int r = chan_recv(&h->conn.chan, &f);
 
 	if (r != 1)
 		return r;
@@ -261,38 +244,31 @@ static int read_frame(struct helper *h)
 
 static void on_chan(struct loop_io *io, uint32_t events)
 {
-	struct helper *h = container_of(io, struct helper, io);
+	struct helper *h = container_of(io, struct helper, conn.io);
 	int r;
 
 	do
 		r = read_frame(h);
 	while (r == 1 && h->err.code == 0);
-	if (r >= 0 && h->err.code == 0) {
-		r = chan_flush(&h->chan);
-		loop_io_set(io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
-	}
-	if (r >= 0 && h->err.code == 0)
+	if (r >= 0 && h->err.code == 0 && conn_flush(&h->conn) == 0)
 		return;
-	close_chan(h);
+	conn_close(&h->conn);
 	if (h->sup->state == SUP_UP || h->sup->state == SUP_ENDING)
 		failed(h);
 }
 
 static void on_death(struct loop_io *io, uint32_t events)
 {
-	struct helper *h = container_of(io, struct helper, death);
+	struct helper *h = container_of(io, struct helper, child.death);
 	struct supervisor *s = h->sup;
 
 	/* Read what it sent before it died. */
-	while (h->chan_open && read_frame(h) == 1)
+	while (h->conn.open && read_frame(h) == 1)
 		;
-	close_chan(h);
-	loop_io_remove(io);
-	h->pidfd = fd_close(h->pidfd);
-	waitpid(h->pid, &h->status, 0);
-	h->pid = 0;
+	conn_close(&h->conn);
+	h->status = child_reap(&h->child);
 	if (h == &s->helpers[HELPER_GATEWAY])
-		close_chan(&s->helpers[HELPER_BROKER]);
+		conn_close(&s->helpers[HELPER_BROKER].conn);
 	if (s->state == SUP_UP || s->state == SUP_ENDING)
 		failed(h);
 	sandbox_check_end(s);
@@ -304,26 +280,18 @@ static int start_one(struct supervisor *s, int which, const struct program_fd *f
 {
 	static const char *const names[HELPERS_N] = {"broker", "gateway"};
 	struct helper *h = &s->helpers[which];
-	char program[32];
 	_cleanup_fd_ int channel = channel_fd;
-	const char *const argv[] = {program, NULL};
-	const struct program_spawn spawn = {
-		.argv = argv, .fds = fds, .fds_n = fds_n, .stdio = {-1, -1, 2}};
+	char program[32];
 	int r;
 
 	snprintf(program, sizeof(program), "cloche-%s", names[which]);
-	r = program_start(&spawn, &h->pid, &h->pidfd, err);
+	r = child_start(&h->child, s->loop, program, fds, fds_n, on_death, err);
 	if (r < 0)
 		return r;
 	h->name = names[which];
 	h->sup = s;
-	r = chan_init(&h->chan, TAKE_FD(channel), HELPER_MAX_PAYLOAD, MAX_OUT);
-	h->chan_open = true;
-	chan_refuse_fds(&h->chan);
-	if (r == 0)
-		r = loop_io_add(s->loop, &h->io, h->chan.fd, EPOLLIN, on_chan);
-	if (r == 0)
-		r = loop_io_add(s->loop, &h->death, h->pidfd, EPOLLIN, on_death);
+	r = conn_open(&h->conn, s->loop, TAKE_FD(channel), HELPER_MAX_PAYLOAD, MAX_OUT, on_chan);
+	chan_refuse_fds(&h->conn.chan);
 	return r < 0 ? err_sys(err, -r, "watch %s", program) : 0;
 }
 
@@ -380,12 +348,11 @@ static int send_listeners(struct supervisor *s, struct cloche_err *err)
 	for (unsigned i = 0; i < ROOM_LISTENERS; i++)
 		if (s->listeners[i] >= 0)
 			m.present |= (uint8_t)(1U << i);
-	r = helper_send_listeners(&h->chan, &m, s->listeners);
+	r = helper_send_listeners(&h->conn.chan, &m, s->listeners);
 	if (r == 0)
-		r = chan_flush(&h->chan);
+		r = conn_flush(&h->conn);
 	if (r < 0)
 		return err_sys(err, -r, "hand the listeners to the gateway");
-	loop_io_set(&h->io, chan_pending(&h->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 	close_listeners(s);
 	return 0;
 }
@@ -453,12 +420,9 @@ static void allow_grace(struct supervisor *s);
 static void on_helpers_late(struct loop_timer *t)
 {
 	struct supervisor *s = container_of(t, struct supervisor, helpers_timer);
+	bool gateway = s->helpers[HELPER_GATEWAY].child.pid > 0;
 
-	bool gateway = s->helpers[HELPER_GATEWAY].pid > 0;
-	pid_t late = s->helpers[gateway ? HELPER_GATEWAY : HELPER_BROKER].pid;
-
-	if (late > 0)
-		kill(late, SIGKILL);
+	child_kill(&s->helpers[gateway ? HELPER_GATEWAY : HELPER_BROKER].child);
 	if (gateway)
 		allow_grace(s);
 }
@@ -469,8 +433,7 @@ static void allow_grace(struct supervisor *s)
 		    on_helpers_late) == 0)
 		return;
 	for (int i = 0; i < HELPERS_N; i++)
-		if (s->helpers[i].pid > 0)
-			kill(s->helpers[i].pid, SIGKILL);
+		child_kill(&s->helpers[i].child);
 }
 
 void helpers_stop(struct supervisor *s)
@@ -481,13 +444,13 @@ void helpers_stop(struct supervisor *s)
 	close_listeners(s);
 	loop_timer_clear(&s->counts_late);
 	s->gateway_net = fd_close(s->gateway_net);
-	while (gateway->chan_open && read_frame(gateway) == 1)
+	while (gateway->conn.open && read_frame(gateway) == 1)
 		;
-	if (gateway->pid > 0 && !gateway->ready)
-		kill(gateway->pid, SIGKILL);
-	close_chan(gateway);
-	if (gateway->pid <= 0)
-		close_chan(&s->helpers[HELPER_BROKER]);
+	if (!gateway->ready)
+		child_kill(&gateway->child);
+	conn_close(&gateway->conn);
+	if (gateway->child.pid <= 0)
+		conn_close(&s->helpers[HELPER_BROKER].conn);
 	if (helpers_gone(s))
 		return;
 	allow_grace(s);
@@ -495,16 +458,17 @@ void helpers_stop(struct supervisor *s)
 
 bool helpers_gone(const struct supervisor *s)
 {
-	return s->helpers[HELPER_BROKER].pid <= 0 && s->helpers[HELPER_GATEWAY].pid <= 0;
+	return s->helpers[HELPER_BROKER].child.pid <= 0 &&
+	       s->helpers[HELPER_GATEWAY].child.pid <= 0;
 }
 
 void helpers_explain(struct supervisor *s, struct cloche_err *err)
 {
 	for (int i = 0; i < HELPERS_N; i++) {
 		struct helper *h = &s->helpers[i];
-		struct pollfd p = {.fd = h->chan_open ? h->chan.fd : -1, .events = POLLIN};
+		struct pollfd p = {.fd = h->conn.open ? h->conn.chan.fd : -1, .events = POLLIN};
 
-		if (h->chan_open && poll(&p, 1, EXPLAIN_MS) > 0)
+		if (h->conn.open && poll(&p, 1, EXPLAIN_MS) > 0)
 			while (read_frame(h) == 1)
 				;
 		if (h->err.code != 0) {

@@ -52,10 +52,7 @@ static bool is_socket(int fd)
 
 int supervisor_program(bool detached)
 {
-	static struct supervisor s = {.dir = SANDBOX_DIR_INIT,
-		.gateway_net = -1,
-		.sweeper_fd = -1,
-		.recording.pidfd = -1};
+	static struct supervisor s = {.dir = SANDBOX_DIR_INIT, .gateway_net = -1};
 	int r;
 
 	if (fd_sanitize_stdio() < 0 || !is_socket(CTL_FD)) {
@@ -74,8 +71,6 @@ int supervisor_program(bool detached)
 	if (chdir("/") < 0 || fd_close_from(CTL_FD + 1, NULL, 0) < 0)
 		return 125;
 	room_spec_init(&s.spec);
-	for (int i = 0; i < HELPERS_N; i++)
-		s.helpers[i].pidfd = -1;
 	for (int i = 0; i < ROOM_LISTENERS; i++)
 		s.listeners[i] = -1;
 	s.loop = loop_new();

@@ -46,8 +46,8 @@ static void flush(struct supervisor *s)
 	struct recording *r = &s->recording;
 
 	loop_timer_clear(&r->flush);
-	if (r->chan_open && chan_flush(&r->chan) == 0)
-		loop_io_set(&r->io, chan_pending(&r->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	if (r->conn.open)
+		(void)conn_flush(&r->conn);
 }
 
 static void sent(struct supervisor *s, int r)
@@ -78,9 +78,9 @@ static bool send_ended(struct task *t)
 	jsonout_number(&o, "exec", t->shown);
 	output_describe_end(&o, t);
 	m = (struct recording_ended){.number = t->number, .exec = t->shown, .members = buf_str(&b)};
-	r = o.error < 0 || !s->recording.chan_open
-		    ? -1
-		    : recording_send_ended(&s->recording.chan, &m, t->log.end > 0 ? t->dir : -1);
+	r = o.error < 0 || !s->recording.conn.open ? -1
+						   : recording_send_ended(&s->recording.conn.chan,
+							     &m, t->log.end > 0 ? t->dir : -1);
 	sent(s, r);
 	return r == 0;
 }
@@ -108,7 +108,7 @@ void recording_exec_started(struct task *t, const char *note)
 	struct supervisor *s = t->sup;
 	struct recording_event m = {.kind = RECORDING_EXEC_START};
 
-	if (!s->recording.chan_open || t->is_worker)
+	if (!s->recording.conn.open || t->is_worker)
 		return;
 	jsonout_open(&o, NULL, '{');
 	jsonout_number(&o, "exec", t->shown);
@@ -118,7 +118,7 @@ void recording_exec_started(struct task *t, const char *note)
 		jsonout_raw(&o, NULL, str_from(note));
 	jsonout_close(&o, '}');
 	m.args = buf_str(&b);
-	if (o.error < 0 || recording_send_event(&s->recording.chan, RECORDING_EVENT, &m) < 0)
+	if (o.error < 0 || recording_send_event(&s->recording.conn.chan, RECORDING_EVENT, &m) < 0)
 		sent(s, -1);
 	/* Send this a moment later: the recorder should not take the processor from the command,
 	 * and the start and end of a short command then go out together. */
@@ -133,12 +133,12 @@ void recording_exec_failed(struct task *t, const char *why)
 	struct jsonout o = {.b = &b};
 	struct supervisor *s = t->sup;
 
-	if (!s->recording.chan_open || t->is_worker)
+	if (!s->recording.conn.open || t->is_worker)
 		return;
 	jsonout_number(&o, "exec", t->shown);
 	jsonout_text(&o, "failed", why);
 	sent(s, o.error < 0 ? o.error
-			    : recording_send_ended(&s->recording.chan,
+			    : recording_send_ended(&s->recording.conn.chan,
 				      &(struct recording_ended){
 					      .exec = t->shown, .members = buf_str(&b)},
 				      -1));
@@ -149,7 +149,7 @@ void recording_exec_ended(struct task *t)
 	struct supervisor *s = t->sup;
 	bool first = !s->recording.queue;
 
-	if (!s->recording.chan_open)
+	if (!s->recording.conn.open)
 		return;
 	t->unrecorded = true;
 	LL_APPEND2(s->recording.queue, t, unrecorded_next);
@@ -193,9 +193,9 @@ bool recording_look_again(struct supervisor *s, const struct ctl_exec *m)
 {
 	struct recording *r = &s->recording;
 
-	if (!r->had_worker || !r->chan_open || m->flags & CTL_EXEC_WORKER)
+	if (!r->had_worker || !r->conn.open || m->flags & CTL_EXEC_WORKER)
 		return false;
-	if (recording_send_look(&r->chan) < 0) {
+	if (recording_send_look(&r->conn.chan) < 0) {
 		sent(s, -1);
 		return false;
 	}
@@ -244,23 +244,14 @@ static bool took(struct supervisor *s, struct chan_frame *f)
 	}
 }
 
-static void close_chan(struct supervisor *s)
-{
-	if (!s->recording.chan_open)
-		return;
-	loop_io_remove(&s->recording.io);
-	loop_timer_clear(&s->recording.flush);
-	chan_done(&s->recording.chan);
-	s->recording.chan_open = false;
-}
-
 /* The recorder will say no more: stop waiting for it. */
 static void gone(struct supervisor *s)
 {
 	struct task *t;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
-	close_chan(s);
+	conn_close(&s->recording.conn);
+	loop_timer_clear(&s->recording.flush);
 	while ((t = s->recording.queue)) {
 		LL_DELETE2(s->recording.queue, t, unrecorded_next);
 		recorded(t);
@@ -273,15 +264,15 @@ static void gone(struct supervisor *s)
 
 static void on_chan(struct loop_io *io, uint32_t events)
 {
-	struct supervisor *s = container_of(io, struct supervisor, recording.io);
+	struct supervisor *s = container_of(io, struct supervisor, recording.conn.io);
 	struct chan_frame f;
 	int r;
 
-	while ((r = chan_recv(&s->recording.chan, &f)) == 1) {
+	while ((r = chan_recv(&s->recording.conn.chan, &f)) == 1) {
 		bool ok = took(s, &f);
 
 		chan_frame_done(&f);
-		if (!s->recording.chan_open)
+		if (!s->recording.conn.open)
 			return;
 		if (!ok) {
 			r = -EPROTO;
@@ -298,57 +289,38 @@ static void on_chan(struct loop_io *io, uint32_t events)
 
 static void on_death(struct loop_io *io, uint32_t events)
 {
-	struct supervisor *s = container_of(io, struct supervisor, recording.death);
+	struct supervisor *s = container_of(io, struct supervisor, recording.child.death);
 
-	if (s->recording.chan_open)
-		on_chan(&s->recording.io, 0);
-	loop_io_remove(io);
+	if (s->recording.conn.open)
+		on_chan(&s->recording.conn.io, 0);
 	loop_timer_clear(&s->recording.patience);
-	s->recording.pidfd = fd_close(s->recording.pidfd);
-	waitpid(s->recording.pid, NULL, 0);
-	s->recording.pid = 0;
+	child_reap(&s->recording.child);
 	sandbox_check_end(s);
 }
 
 /* --- the beginning --- */
 
-static int start_program(
-	struct supervisor *s, const int dirs[2], int theirs, struct cloche_err *err)
-{
-	const char *const argv[] = {"cloche-recorder", NULL};
-	const struct program_fd fds[] = {{theirs, RECORDING_FD}, {dirs[0], RECORDING_FD_LOGS},
-		{dirs[1], RECORDING_FD_CONTENTS}};
-	const struct program_spawn spawn = {
-		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, -1, 2}};
-
-	return program_start(&spawn, &s->recording.pid, &s->recording.pidfd, err);
-}
-
 int recording_start(struct supervisor *s, const int dirs[2], struct cloche_err *err)
 {
 	struct recording *r = &s->recording;
-	_cleanup_fd_ int ours = -1, theirs = -1;
 	int pair[2], e = fd_socketpair(SOCK_STREAM, pair);
 
 	if (e < 0)
 		return err_sys(err, -e, "make a socket");
-	ours = pair[0];
-	theirs = pair[1];
-	e = start_program(s, dirs, theirs, err);
+	_cleanup_fd_ int ours = pair[0], theirs = pair[1];
+	const struct program_fd fds[] = {{theirs, RECORDING_FD}, {dirs[0], RECORDING_FD_LOGS},
+		{dirs[1], RECORDING_FD_CONTENTS}};
+
+	e = child_start(&r->child, s->loop, "cloche-recorder", fds, ARRAY_SIZE(fds), on_death, err);
 	if (e < 0)
 		return e;
-	e = chan_init(&r->chan, TAKE_FD(ours), RECORDING_MAX_PAYLOAD, MAX_OUT);
-	r->chan_open = true;
-	chan_refuse_fds(&r->chan);
-	if (e == 0)
-		e = loop_io_add(s->loop, &r->io, r->chan.fd, EPOLLIN, on_chan);
-	if (e == 0)
-		e = loop_io_add(s->loop, &r->death, r->pidfd, EPOLLIN, on_death);
+	e = conn_open(&r->conn, s->loop, TAKE_FD(ours), RECORDING_MAX_PAYLOAD, MAX_OUT, on_chan);
+	chan_refuse_fds(&r->conn.chan);
 	if (e == 0)
 		e = recording_send_begin(
-			&r->chan, &(struct recording_begin){.id = str_from(s->spec.id),
-					  .limit = s->start.record_limit,
-					  .sync = s->start.record_sync});
+			&r->conn.chan, &(struct recording_begin){.id = str_from(s->spec.id),
+					       .limit = s->start.record_limit,
+					       .sync = s->start.record_sync});
 	return e < 0 ? err_sys(err, -e, "watch cloche-recorder") : 0;
 }
 
@@ -356,11 +328,11 @@ static int add_tree(struct supervisor *s, const char *path, int fd, bool layer, 
 	struct cloche_err *err)
 {
 	struct recording_tree m = {.path = str_from(path), .layer = layer, .noted = noted};
-	int r = recording_send_tree(&s->recording.chan, &m, fd);
+	int r = recording_send_tree(&s->recording.conn.chan, &m, fd);
 
 	/* Only few descriptors may be queued in a channel. */
 	if (r == 0)
-		r = chan_flush_wait(&s->recording.chan, -1);
+		r = chan_flush_wait(&s->recording.conn.chan, -1);
 	return r < 0 ? err_sys(err, -r, "tell the recorder of %s", path) : 0;
 }
 
@@ -393,7 +365,7 @@ int recording_look(struct supervisor *s, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(RECORDING_MAX_EVENT);
 	struct jsonout o = {.b = &b};
-	struct chan *c = &s->recording.chan;
+	struct chan *c = &s->recording.conn.chan;
 	int r;
 
 	jsonout_open(&o, NULL, '{');
@@ -426,8 +398,7 @@ static void on_late(struct loop_timer *t)
 	struct supervisor *s = container_of(t, struct supervisor, recording.patience);
 
 	trouble(s, "the last look at the files takes too long");
-	if (s->recording.pid > 0)
-		kill(s->recording.pid, SIGKILL);
+	child_kill(&s->recording.child);
 }
 
 void recording_finish(struct supervisor *s)
@@ -436,12 +407,12 @@ void recording_finish(struct supervisor *s)
 	struct jsonout o = {.b = &b};
 	struct room_usage u = {0};
 
-	if (s->recording.told_end || !s->recording.chan_open || s->recording.queue)
+	if (s->recording.told_end || !s->recording.conn.open || s->recording.queue)
 		return;
 	s->recording.told_end = true;
 	/* No command was run: nothing is to be added to the record. */
 	if (s->recording.looks_done == 0) {
-		kill(s->recording.pid, SIGKILL);
+		child_kill(&s->recording.child);
 		return;
 	}
 	if (s->room)
@@ -454,7 +425,7 @@ void recording_finish(struct supervisor *s)
 	jsonout_close(&o, '}');
 	sent(s, o.error < 0
 			? o.error
-			: recording_send_event(&s->recording.chan, RECORDING_END,
+			: recording_send_event(&s->recording.conn.chan, RECORDING_END,
 				  &(struct recording_event){RECORDING_SANDBOX_END, buf_str(&b)}));
 	loop_timer_clear(&s->recording.patience);
 	if (loop_timer_set(s->loop, &s->recording.patience, clock_mono_usec() + PATIENCE, on_late) <
@@ -481,5 +452,5 @@ bool recording_is_awaited(const struct supervisor *s)
 
 bool recording_is_over(const struct supervisor *s)
 {
-	return s->recording.pid <= 0;
+	return s->recording.child.pid <= 0;
 }

@@ -130,18 +130,16 @@ bool request_policy(struct peer *p, struct chan_frame *f)
 
 static void forward_free(struct forward *f)
 {
-	loop_io_remove(&f->death);
-	f->pidfd = fd_close(f->pidfd);
 	free(f->host_address);
 	free(f);
 }
 
 static void on_forward_death(struct loop_io *io, uint32_t events)
 {
-	struct forward *f = container_of(io, struct forward, death);
+	struct forward *f = container_of(io, struct forward, child.death);
 	struct supervisor *s = f->sup;
 
-	waitpid(f->pid, NULL, 0);
+	child_reap(&f->child);
 	DL_DELETE(s->forwards, f);
 	forward_free(f);
 	if (s->state == SUP_UP)
@@ -193,16 +191,11 @@ static int start_inside(struct supervisor *s, uint16_t port, int *ret_ours, stru
 
 static int start_program(struct forward *f, int listener, int inside, struct cloche_err *err)
 {
-	const char *const argv[] = {"cloche-forward", NULL};
 	const struct program_fd fds[] = {
 		{listener, FORWARD_FD_LISTENER}, {inside, FORWARD_FD_ROOM}};
-	const struct program_spawn spawn = {
-		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, -1, 2}};
-	int r = program_start(&spawn, &f->pid, &f->pidfd, err);
 
-	if (r == 0 && loop_io_add(f->sup->loop, &f->death, f->pidfd, EPOLLIN, on_forward_death) < 0)
-		r = err_nomem(err);
-	return r;
+	return child_start(&f->child, f->sup->loop, "cloche-forward", fds, ARRAY_SIZE(fds),
+		on_forward_death, err);
 }
 
 static int start_forward(
@@ -221,15 +214,10 @@ static int start_forward(
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return err_nomem(err);
-	*f = (struct forward){
-		.sup = s, .guest_port = m->guest_port, .host_port = m->host_port, .pidfd = -1};
+	*f = (struct forward){.sup = s, .guest_port = m->guest_port, .host_port = m->host_port};
 	f->host_address = str_dup(m->host_address);
 	r = f->host_address ? start_program(f, listener, inside, err) : err_nomem(err);
 	if (r < 0) {
-		if (f->pid > 0) {
-			kill(f->pid, SIGKILL);
-			waitpid(f->pid, NULL, 0);
-		}
 		forward_free(f);
 		return r;
 	}
@@ -267,8 +255,8 @@ void forwards_stop(struct supervisor *s)
 	struct forward *f, *tmp;
 
 	DL_FOREACH_SAFE (s->forwards, f, tmp) {
-		kill(f->pid, SIGKILL);
-		waitpid(f->pid, NULL, 0);
+		child_kill(&f->child);
+		child_reap(&f->child);
 		DL_DELETE(s->forwards, f);
 		forward_free(f);
 	}

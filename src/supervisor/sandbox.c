@@ -43,30 +43,27 @@ static void lied(struct supervisor *s)
 
 static void close_init(struct supervisor *s)
 {
-	if (!s->init_open)
+	if (!s->init.open)
 		return;
-	loop_io_remove(&s->init_io);
-	chan_done(&s->init);
-	s->init_open = false;
+	conn_close(&s->init);
 	peers_go_on(s);
 }
 
 void sandbox_flush_init(struct supervisor *s)
 {
-	if (!s->init_open)
-		return;
 	/* A dead init is noticed by its pidfd; its last frames may still be unread. */
-	if (chan_flush(&s->init) < 0)
+	if (!s->init.open || conn_flush(&s->init) < 0)
 		return;
-	loop_io_set(&s->init_io, chan_pending(&s->init) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 	if (!sandbox_init_is_full(s))
 		peers_go_on(s);
 }
 
 bool sandbox_init_is_full(const struct supervisor *s)
 {
-	return s->init_open && (s->init.out_fds_n >= ARRAY_SIZE(s->init.out_fds) / 2 ||
-				       chan_pending(&s->init) > INIT_MAX_OUT / 2);
+	const struct chan *c = &s->init.chan;
+
+	return s->init.open &&
+	       (c->out_fds_n >= ARRAY_SIZE(c->out_fds) / 2 || chan_pending(c) > INIT_MAX_OUT / 2);
 }
 
 static void on_init_again(struct loop_job *job);
@@ -76,9 +73,9 @@ static void on_init_again(struct loop_job *job);
  * the protocol. */
 static bool read_init(struct supervisor *s, int max)
 {
-	for (int i = 0; i < max && s->init_open; i++) {
+	for (int i = 0; i < max && s->init.open; i++) {
 		struct chan_frame f;
-		int r = chan_recv(&s->init, &f);
+		int r = chan_recv(&s->init.chan, &f);
 		bool ok;
 
 		if (r == 0)
@@ -95,7 +92,7 @@ static bool read_init(struct supervisor *s, int max)
 			return false;
 		}
 	}
-	if (s->init_open)
+	if (s->init.open)
 		loop_defer(s->loop, &s->init_again, on_init_again);
 	return true;
 }
@@ -114,14 +111,14 @@ static void take_init(struct supervisor *s)
 
 static void on_init(struct loop_io *io, uint32_t events)
 {
-	take_init(container_of(io, struct supervisor, init_io));
+	take_init(container_of(io, struct supervisor, init.io));
 }
 
 static void on_init_again(struct loop_job *job)
 {
 	struct supervisor *s = container_of(job, struct supervisor, init_again);
 
-	if (s->init_open)
+	if (s->init.open)
 		take_init(s);
 }
 
@@ -248,7 +245,7 @@ static void finish(struct loop_job *job)
 	loop_io_remove(&s->listener);
 	s->dir.listen = fd_close(s->dir.listen);
 	s->room = room_free(s->room);
-	if (s->dir.base >= 0 && s->sweeper == 0 && !s->start.kept)
+	if (s->dir.base >= 0 && !s->swept && !s->start.kept)
 		sandboxes_sweep(s->dir.base, NULL, NULL);
 	if (forget)
 		recording_forget(s);
@@ -295,11 +292,7 @@ void sandbox_check_end(struct supervisor *s)
 
 static void on_sweeper_done(struct loop_io *io, uint32_t events)
 {
-	struct supervisor *s = container_of(io, struct supervisor, sweeper_io);
-
-	loop_io_remove(io);
-	s->sweeper_fd = fd_close(s->sweeper_fd);
-	waitpid(s->sweeper, NULL, 0);
+	child_reap(container_of(io, struct child, death));
 }
 
 /* Use a child process: killing what a crashed sandbox left may take a second, and this sandbox must
@@ -307,20 +300,21 @@ static void on_sweeper_done(struct loop_io *io, uint32_t events)
 static void on_late(struct loop_timer *t)
 {
 	struct supervisor *s = container_of(t, struct supervisor, late);
+	struct child *c = &s->sweeper;
 
-	s->sweeper = fork();
-	if (s->sweeper == 0) {
+	c->pid = fork();
+	if (c->pid == 0) {
 		/* The child must not hold our lock if we die meanwhile. */
 		fd_close(s->dir.lock);
 		sandboxes_sweep(s->dir.base, NULL, NULL);
 		_exit(0);
 	}
-	if (s->sweeper < 0)
+	s->swept = true;
+	if (c->pid < 0)
 		return;
-	s->sweeper_fd = (int)syscall(SYS_pidfd_open, s->sweeper, 0);
-	if (s->sweeper_fd < 0 ||
-		loop_io_add(s->loop, &s->sweeper_io, s->sweeper_fd, EPOLLIN, on_sweeper_done) < 0)
-		waitpid(s->sweeper, NULL, 0);
+	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+	if (c->pidfd < 0 || loop_io_add(s->loop, &c->death, c->pidfd, EPOLLIN, on_sweeper_done) < 0)
+		child_reap(c);
 }
 
 /* From here on other clients can connect. */
@@ -497,12 +491,10 @@ static int make_room(struct supervisor *s, const int *fds, struct cloche_err *er
 
 static int watch_room(struct supervisor *s, struct cloche_err *err)
 {
-	int r = chan_init(&s->init, TAKE_FD(s->room->control_fd), ROOMCTL_MAX_REPLY, INIT_MAX_OUT);
+	int r = conn_open(&s->init, s->loop, TAKE_FD(s->room->control_fd), ROOMCTL_MAX_REPLY,
+		INIT_MAX_OUT, on_init);
 
-	s->init.max_send = ROOMCTL_MAX_PAYLOAD; /* init may send little, but receives much */
-	s->init_open = true;
-	if (r == 0)
-		r = loop_io_add(s->loop, &s->init_io, s->init.fd, EPOLLIN, on_init);
+	s->init.chan.max_send = ROOMCTL_MAX_PAYLOAD; /* init may send little, but receives much */
 	if (r == 0)
 		r = loop_io_add(s->loop, &s->room_io, s->room->watch_fd, EPOLLIN, on_room_dead);
 	if (r == 0 && s->start.timeout_usec)

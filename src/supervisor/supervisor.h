@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/jsonout.h"
+#include "base/program.h"
 #include "ipc/control.h"
 #include "ipc/helper.h"
 #include "ipc/recording.h"
@@ -99,32 +100,40 @@ struct task {
 	struct task *unrecorded_next;
 };
 
+/* A program that we have started. */
+struct child {
+	pid_t pid; /* 0 if it does not run */
+	int pidfd;
+	struct loop_io death;
+};
+
+/* A channel that the loop watches. */
+struct conn {
+	struct chan chan; /* if open */
+	bool open;
+	struct loop_io io;
+};
+
 /* Gateway or broker. */
 struct helper {
 	const char *name;
 	struct supervisor *sup;
-	pid_t pid;
-	int pidfd;
+	struct child child;
 	int status; /* of waitpid(), once it has ended */
-	struct chan chan;
-	bool chan_open;
-	bool ready; /* it sent READY */
-	struct loop_io io, death;
+	struct conn conn;
+	bool ready;            /* it sent READY */
 	struct cloche_err err; /* from FAILED */
 };
 
 /* The recorder (recording.c). */
 struct recording {
-	pid_t pid; /* 0 if it is not running */
-	int pidfd;
-	struct chan chan;
-	bool chan_open;
+	struct child child;
+	struct conn conn;
 	uint64_t looks_asked, looks_done; /* how often; READY is the answer to LOOK */
 	unsigned workers;                 /* that run */
 	bool had_worker; /* since the last LOOK, so files may have been changed from outside */
 	bool troubled;   /* clients were told that the record has gaps */
 	bool told_end;
-	struct loop_io io, death;
 	struct loop_timer patience, flush;
 	struct task *queue; /* tasks that have ended; the recorder works on the first */
 };
@@ -143,9 +152,7 @@ struct forward {
 	struct supervisor *sup;
 	uint16_t guest_port, host_port;
 	char *host_address;
-	pid_t pid;
-	int pidfd;
-	struct loop_io death;
+	struct child child;
 };
 
 struct supervisor {
@@ -168,9 +175,9 @@ struct supervisor {
 	struct cloche_err look_note; /* why those could not be recorded; code 0: they were */
 	char *passed_over;           /* what "auto" skipped, and why; NULL: nothing */
 	struct room *room;
-	struct chan init; /* open if init_open */
-	bool init_open, ready;
-	struct loop_io init_io, room_io;
+	struct conn init;
+	bool ready;
+	struct loop_io room_io;
 	bool room_dead;
 	struct task *tasks, *shown, *past;
 	uint32_t last_number, first_number, last_shown;
@@ -210,11 +217,29 @@ struct supervisor {
 	uint64_t kill_at;
 	bool term_due; /* SUP_ENDING: TERM has not been sent yet */
 	struct loop_timer grace, deadline;
-	unsigned paused; /* number of clients that have stopped the room's processes */
-	pid_t sweeper;   /* child that cleans up after crashed sandboxes, or 0 */
-	int sweeper_fd;
-	struct loop_io sweeper_io;
+	unsigned paused;      /* number of clients that have stopped the room's processes */
+	struct child sweeper; /* cleans up after crashed sandboxes */
+	bool swept;           /* it was started */
 };
+
+/* --- child.c: programs that we start, and channels --- */
+typedef void (*loop_io_fn)(struct loop_io *io, uint32_t events);
+/* Start a program of cloche's. on_death is called when it has ended, and has to reap it. */
+_warn_unused_ int child_start(struct child *c, struct loop *loop, const char *name,
+	const struct program_fd *fds, size_t fds_n, loop_io_fn on_death, struct cloche_err *err);
+/* Send it KILL, if it runs. */
+void child_kill(const struct child *c);
+/* Wait for its end. Return the status of waitpid(). */
+int child_reap(struct child *c);
+/* Open a channel over fd (taken). on_io is called when there may be something to read. Return 0 or
+ * -errno; it has to be closed all the same. */
+_warn_unused_ int conn_open(struct conn *c, struct loop *loop, int fd, size_t max_payload,
+	size_t max_out, loop_io_fn on_io);
+/* Write what is queued, and have on_io called also when the rest can be written. Return 0 or
+ * -errno. */
+int conn_flush(struct conn *c);
+/* Does nothing if it is not open. */
+void conn_close(struct conn *c);
 
 /* --- peer.c: clients --- */
 /* Add a client; takes fd. */

@@ -134,7 +134,7 @@ static bool send_to_init(
 		exec.fds_mask |= (uint8_t)(1U << i);
 		given[n++] = fds[i];
 	}
-	return roomctl_send_exec(&t->sup->init, &exec, given, n) == 0;
+	return roomctl_send_exec(&t->sup->init.chan, &exec, given, n) == 0;
 }
 
 static struct task *task_new(struct supervisor *s, const struct exec_spec *spec)
@@ -247,7 +247,7 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 	if (is_captured(s, m) && m->spec.tty &&
 		(m->stdio[0] != CTL_STDIO_NULL || m->stdio[2] != CTL_STDIO_NULL))
 		return false;
-	if (!s->init_open || HASH_COUNT(s->tasks) + s->captured_n >= MAX_TASKS + MAX_PAST) {
+	if (!s->init.open || HASH_COUNT(s->tasks) + s->captured_n >= MAX_TASKS + MAX_PAST) {
 		watcher_refuse(p, m->exec, E_BUSY, 0, "the sandbox takes no more processes");
 		return true;
 	}
@@ -273,7 +273,7 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 bool task_internal(struct supervisor *s, const struct exec_spec *spec, int input)
 {
 	const int fds[3] = {input, -1, -1};
-	struct task *t = s->init_open ? task_new(s, spec) : NULL;
+	struct task *t = s->init.open ? task_new(s, spec) : NULL;
 
 	if (!t)
 		return false;
@@ -339,10 +339,10 @@ void task_resize(struct peer *p, const struct ctl_resize *m)
 	struct supervisor *s = p->sup;
 	struct watcher *w = watcher_find(p, m->exec);
 
-	if (w && w->task->tty && w->task->state != TASK_ENDED && s->init_open) {
+	if (w && w->task->tty && w->task->state != TASK_ENDED && s->init.open) {
 		const struct roomctl_resize to_init = {w->task->number, m->rows, m->cols};
 
-		if (roomctl_send_resize(&s->init, &to_init) == 0)
+		if (roomctl_send_resize(&s->init.chan, &to_init) == 0)
 			sandbox_flush_init(s);
 	}
 }
