@@ -89,7 +89,7 @@ void deadline_start(struct task *t)
 /* Return whether init has not reported yet for some command whether it has started. */
 static bool deadline_is_starting(const struct supervisor *s)
 {
-	for (const struct task *t = s->tasks; t; t = t->hh.next)
+	for (const struct task *t = s->tasks.known; t; t = t->hh.next)
 		if (t->state == TASK_ASKED)
 			return true;
 	return false;
@@ -97,10 +97,10 @@ static bool deadline_is_starting(const struct supervisor *s)
 
 void deadline_tell_room(struct supervisor *s)
 {
-	if (s->state != SUP_ENDING || !s->term_due || deadline_is_starting(s))
+	if (s->state != SUP_ENDING || !s->end.term_due || deadline_is_starting(s))
 		return;
-	s->term_due = false;
+	s->end.term_due = false;
 	/* If nothing can receive the signal, there is no point in waiting. */
 	if (s->room->provider->kill(s->room, SIGTERM, NULL) < 0)
-		sandbox_kill(s, s->reason);
+		sandbox_kill(s, s->end.reason);
 }

@@ -59,8 +59,8 @@ static bool ended_in_order(const struct helper *h)
  * ended first. */
 static struct helper *culprit(struct helper *h)
 {
-	struct helper *gateway = &h->sup->helpers[HELPER_GATEWAY];
-	struct helper *other = h == gateway ? &h->sup->helpers[HELPER_BROKER] : gateway;
+	struct helper *gateway = &h->sup->net.helpers[HELPER_GATEWAY];
+	struct helper *other = h == gateway ? &h->sup->net.helpers[HELPER_BROKER] : gateway;
 
 	while (other->conn.open && read_frame(other) == 1)
 		;
@@ -79,18 +79,18 @@ static void failed(struct helper *noticed)
 
 static void got_counts(struct supervisor *s)
 {
-	loop_timer_clear(&s->counts_late);
+	loop_timer_clear(&s->net.counts_late);
 	peers_answer_stats(s);
 }
 
 static void on_counts_late(struct loop_timer *t)
 {
-	peers_answer_stats(container_of(t, struct supervisor, counts_late));
+	peers_answer_stats(container_of(t, struct supervisor, net.counts_late));
 }
 
 int helpers_pass_policy(struct supervisor *s, int client, struct cloche_err *err)
 {
-	struct helper *h = &s->helpers[HELPER_BROKER];
+	struct helper *h = &s->net.helpers[HELPER_BROKER];
 	int r;
 
 	if (!s->start.gateway) {
@@ -106,13 +106,13 @@ int helpers_pass_policy(struct supervisor *s, int client, struct cloche_err *err
 
 bool helpers_ask_counts(struct supervisor *s)
 {
-	struct helper *h = &s->helpers[HELPER_BROKER];
+	struct helper *h = &s->net.helpers[HELPER_BROKER];
 
 	if (!h->conn.open || !h->ready || helper_send_count(&h->conn.chan) < 0 ||
 		conn_flush(&h->conn) < 0)
 		return false;
-	return s->counts_late.loop ||
-	       loop_timer_set(s->loop, &s->counts_late, clock_mono_usec() + COUNTS_PATIENCE,
+	return s->net.counts_late.loop ||
+	       loop_timer_set(s->loop, &s->net.counts_late, clock_mono_usec() + COUNTS_PATIENCE,
 		       on_counts_late) == 0;
 }
 
@@ -194,7 +194,7 @@ static int send_names(struct helper *h)
 		*fds[i] = open(names_paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		if (*fds[i] < 0)
 			return 0;
-		changed = has_changed(*fds[i], &h->sup->names[i]) || changed;
+		changed = has_changed(*fds[i], &h->sup->net.names[i]) || changed;
 	}
 	return changed ? helper_send_names(&h->conn.chan, (int[]){resolv, hosts}) : 0;
 }
@@ -207,10 +207,10 @@ static int took_policy(struct helper *h, struct str payload)
 
 	if (!helper_get_replaced(payload, &m))
 		return -EPROTO;
-	free(s->policy_sources);
-	s->policy_sources = str_dup(m.sources);
-	s->policy_rules = m.rules;
-	s->policy_real = clock_real_usec();
+	free(s->net.policy_sources);
+	s->net.policy_sources = str_dup(m.sources);
+	s->net.policy_rules = m.rules;
+	s->net.policy_real = clock_real_usec();
 	record_update(s);
 	return 1;
 }
@@ -227,14 +227,14 @@ static int read_frame(struct helper *h)
 		helper_get_failed(f.payload, &h->err);
 	else if (f.type == HELPER_READY)
 		h->ready = true;
-	else if (f.type == HELPER_COUNTED && h == &h->sup->helpers[HELPER_BROKER] &&
-		 helper_get_counted(f.payload, &h->sup->counts))
+	else if (f.type == HELPER_COUNTED && h == &h->sup->net.helpers[HELPER_BROKER] &&
+		 helper_get_counted(f.payload, &h->sup->net.counts))
 		got_counts(h->sup);
-	else if (f.type == HELPER_REPLACED && h == &h->sup->helpers[HELPER_BROKER])
+	else if (f.type == HELPER_REPLACED && h == &h->sup->net.helpers[HELPER_BROKER])
 		r = took_policy(h, f.payload);
-	else if (f.type == HELPER_WHO && h == &h->sup->helpers[HELPER_BROKER])
+	else if (f.type == HELPER_WHO && h == &h->sup->net.helpers[HELPER_BROKER])
 		r = tell_owner(h, f.payload);
-	else if (f.type == HELPER_NAMES_CHANGED && h == &h->sup->helpers[HELPER_BROKER])
+	else if (f.type == HELPER_NAMES_CHANGED && h == &h->sup->net.helpers[HELPER_BROKER])
 		r = send_names(h) < 0 ? -EPIPE : 1;
 	else
 		r = -EPROTO;
@@ -267,8 +267,8 @@ static void on_death(struct loop_io *io, uint32_t events)
 		;
 	conn_close(&h->conn);
 	h->status = child_reap(&h->child);
-	if (h == &s->helpers[HELPER_GATEWAY])
-		conn_close(&s->helpers[HELPER_BROKER].conn);
+	if (h == &s->net.helpers[HELPER_GATEWAY])
+		conn_close(&s->net.helpers[HELPER_BROKER].conn);
 	if (s->state == SUP_UP || s->state == SUP_ENDING)
 		failed(h);
 	sandbox_check_end(s);
@@ -279,7 +279,7 @@ static int start_one(struct supervisor *s, int which, const struct program_fd *f
 	int channel_fd, struct cloche_err *err)
 {
 	static const char *const names[HELPERS_N] = {"broker", "gateway"};
-	struct helper *h = &s->helpers[which];
+	struct helper *h = &s->net.helpers[which];
 	_cleanup_fd_ int channel = channel_fd;
 	char program[32];
 	int r;
@@ -306,7 +306,7 @@ int helpers_start(struct supervisor *s, int config_fd, int *ret_ca_fd, struct cl
 		return -E_NOT_FOUND;
 	r = fd_socketpair(SOCK_STREAM, pair);
 	if (r == 0) {
-		s->gateway_net = pair[0];
+		s->net.gateway_end = pair[0];
 		net = pair[1];
 		r = fd_pipe(pair);
 	}
@@ -323,8 +323,8 @@ int helpers_start(struct supervisor *s, int config_fd, int *ret_ca_fd, struct cl
 		{config_fd, FD_CONFIG}, {ca_write, FD_CA}};
 
 	for (int i = 0; i < 2; i++)
-		if (stat(names_paths[i], &s->names[i]) < 0)
-			s->names[i] = (struct stat){0};
+		if (stat(names_paths[i], &s->net.names[i]) < 0)
+			s->net.names[i] = (struct stat){0};
 	r = start_one(s, HELPER_BROKER, fds, ARRAY_SIZE(fds), ours, err);
 	if (r < 0)
 		return r;
@@ -335,20 +335,20 @@ int helpers_start(struct supervisor *s, int config_fd, int *ret_ca_fd, struct cl
 static void close_listeners(struct supervisor *s)
 {
 	for (unsigned i = 0; i < ROOM_LISTENERS; i++)
-		s->listeners[i] = fd_close(s->listeners[i]);
+		s->net.listeners[i] = fd_close(s->net.listeners[i]);
 }
 
 static int send_listeners(struct supervisor *s, struct cloche_err *err)
 {
-	struct helper *h = &s->helpers[HELPER_GATEWAY];
+	struct helper *h = &s->net.helpers[HELPER_GATEWAY];
 	struct helper_listeners m = {0};
 	int r;
 
 	_Static_assert((int)HELPER_SOCKETS == (int)ROOM_LISTENERS, "each has a place");
 	for (unsigned i = 0; i < ROOM_LISTENERS; i++)
-		if (s->listeners[i] >= 0)
+		if (s->net.listeners[i] >= 0)
 			m.present |= (uint8_t)(1U << i);
-	r = helper_send_listeners(&h->conn.chan, &m, s->listeners);
+	r = helper_send_listeners(&h->conn.chan, &m, s->net.listeners);
 	if (r == 0)
 		r = conn_flush(&h->conn);
 	if (r < 0)
@@ -359,7 +359,7 @@ static int send_listeners(struct supervisor *s, struct cloche_err *err)
 
 static int start_gateway(struct supervisor *s, struct cloche_err *err)
 {
-	_cleanup_fd_ int net = TAKE_FD(s->gateway_net), theirs = -1;
+	_cleanup_fd_ int net = TAKE_FD(s->net.gateway_end), theirs = -1;
 	int pair[2], r = fd_socketpair(SOCK_STREAM, pair);
 
 	if (r < 0)
@@ -373,9 +373,9 @@ static int start_gateway(struct supervisor *s, struct cloche_err *err)
 
 static void stop_watching(struct supervisor *s)
 {
-	for (unsigned i = 0; i < ARRAY_SIZE(s->knocks); i++)
-		loop_io_remove(&s->knocks[i].io);
-	loop_timer_clear(&s->gateway_due);
+	for (unsigned i = 0; i < ARRAY_SIZE(s->net.knocks); i++)
+		loop_io_remove(&s->net.knocks[i].io);
+	loop_timer_clear(&s->net.gateway_due);
 }
 
 static void gateway_needed(struct supervisor *s)
@@ -389,7 +389,7 @@ static void gateway_needed(struct supervisor *s)
 
 static void on_gateway_due(struct loop_timer *t)
 {
-	gateway_needed(container_of(t, struct supervisor, gateway_due));
+	gateway_needed(container_of(t, struct supervisor, net.gateway_due));
 }
 
 static void on_knock(struct loop_io *io, uint32_t events)
@@ -399,17 +399,17 @@ static void on_knock(struct loop_io *io, uint32_t events)
 
 int helpers_watch(struct supervisor *s, struct cloche_err *err)
 {
-	int r = room_listeners(s->room, s->listeners, err);
+	int r = room_listeners(s->room, s->net.listeners, err);
 
 	if (r < 0)
 		return r;
 	r = loop_timer_set(
-		s->loop, &s->gateway_due, clock_mono_usec() + GATEWAY_AFTER, on_gateway_due);
+		s->loop, &s->net.gateway_due, clock_mono_usec() + GATEWAY_AFTER, on_gateway_due);
 	for (unsigned i = 0; i < ROOM_LISTENERS && r == 0; i++) {
-		s->knocks[i].sup = s;
-		if (s->listeners[i] >= 0)
-			r = loop_io_add(
-				s->loop, &s->knocks[i].io, s->listeners[i], EPOLLIN, on_knock);
+		s->net.knocks[i].sup = s;
+		if (s->net.listeners[i] >= 0)
+			r = loop_io_add(s->loop, &s->net.knocks[i].io, s->net.listeners[i], EPOLLIN,
+				on_knock);
 	}
 	return r < 0 ? err_sys(err, -r, "watch the room's network") : 0;
 }
@@ -419,38 +419,38 @@ static void allow_grace(struct supervisor *s);
 /* A late gateway is no reason to cut the broker short, which still has to log. */
 static void on_helpers_late(struct loop_timer *t)
 {
-	struct supervisor *s = container_of(t, struct supervisor, helpers_timer);
-	bool gateway = s->helpers[HELPER_GATEWAY].child.pid > 0;
+	struct supervisor *s = container_of(t, struct supervisor, net.patience);
+	bool gateway = s->net.helpers[HELPER_GATEWAY].child.pid > 0;
 
-	child_kill(&s->helpers[gateway ? HELPER_GATEWAY : HELPER_BROKER].child);
+	child_kill(&s->net.helpers[gateway ? HELPER_GATEWAY : HELPER_BROKER].child);
 	if (gateway)
 		allow_grace(s);
 }
 
 static void allow_grace(struct supervisor *s)
 {
-	if (loop_timer_set(s->loop, &s->helpers_timer, clock_mono_usec() + HELPERS_GRACE,
+	if (loop_timer_set(s->loop, &s->net.patience, clock_mono_usec() + HELPERS_GRACE,
 		    on_helpers_late) == 0)
 		return;
 	for (int i = 0; i < HELPERS_N; i++)
-		child_kill(&s->helpers[i].child);
+		child_kill(&s->net.helpers[i].child);
 }
 
 void helpers_stop(struct supervisor *s)
 {
-	struct helper *gateway = &s->helpers[HELPER_GATEWAY];
+	struct helper *gateway = &s->net.helpers[HELPER_GATEWAY];
 
 	stop_watching(s);
 	close_listeners(s);
-	loop_timer_clear(&s->counts_late);
-	s->gateway_net = fd_close(s->gateway_net);
+	loop_timer_clear(&s->net.counts_late);
+	s->net.gateway_end = fd_close(s->net.gateway_end);
 	while (gateway->conn.open && read_frame(gateway) == 1)
 		;
 	if (!gateway->ready)
 		child_kill(&gateway->child);
 	conn_close(&gateway->conn);
 	if (gateway->child.pid <= 0)
-		conn_close(&s->helpers[HELPER_BROKER].conn);
+		conn_close(&s->net.helpers[HELPER_BROKER].conn);
 	if (helpers_gone(s))
 		return;
 	allow_grace(s);
@@ -458,14 +458,14 @@ void helpers_stop(struct supervisor *s)
 
 bool helpers_gone(const struct supervisor *s)
 {
-	return s->helpers[HELPER_BROKER].child.pid <= 0 &&
-	       s->helpers[HELPER_GATEWAY].child.pid <= 0;
+	return s->net.helpers[HELPER_BROKER].child.pid <= 0 &&
+	       s->net.helpers[HELPER_GATEWAY].child.pid <= 0;
 }
 
 void helpers_explain(struct supervisor *s, struct cloche_err *err)
 {
 	for (int i = 0; i < HELPERS_N; i++) {
-		struct helper *h = &s->helpers[i];
+		struct helper *h = &s->net.helpers[i];
 		struct pollfd p = {.fd = h->conn.open ? h->conn.chan.fd : -1, .events = POLLIN};
 
 		if (h->conn.open && poll(&p, 1, EXPLAIN_MS) > 0)

@@ -334,7 +334,7 @@ int output_prepare(struct task *t, const struct ctl_exec *m, struct chan_frame *
 	int r = 0;
 
 	t->captured = true;
-	t->sup->captured_n++;
+	t->sup->tasks.captured_n++;
 	t->input = t->dir = -1;
 	t->log = EXECLOG_INIT;
 	for (int i = 0; i < 2; i++)
@@ -586,7 +586,7 @@ void output_remove(struct task *t)
 	if (!t->captured)
 		return;
 	output_close(t);
-	t->sup->captured_n--;
+	t->sup->tasks.captured_n--;
 	t->captured = false;
 	snprintf(path, sizeof(path), RUNDIR_EXECS "/%u", t->shown);
 	fs_remove_tree(t->sup->dir.fd, path);

@@ -53,7 +53,7 @@ static void peer_pause(struct peer *p)
 	if (!s->room || p->paused)
 		return;
 	p->paused = true;
-	s->paused++;
+	s->peers.paused++;
 	(void)s->room->provider->kill(s->room, SIGSTOP, NULL);
 	/* Init, which the signal has stopped too, must go on, as it starts the next processes. */
 	(void)kill(room_pid(s->room), SIGCONT);
@@ -66,7 +66,7 @@ static void peer_resume(struct peer *p)
 	if (!p->paused)
 		return;
 	p->paused = false;
-	if (--s->paused == 0 && s->room)
+	if (--s->peers.paused == 0 && s->room)
 		(void)s->room->provider->kill(s->room, SIGCONT, NULL);
 }
 
@@ -80,7 +80,7 @@ static void drop(struct peer *p)
 	p->dead = true;
 	loop_timer_clear(&p->patience);
 	loop_io_remove(&p->io);
-	DL_DELETE(s->peers, p);
+	DL_DELETE(s->peers.all, p);
 	loop_defer(s->loop, &p->bury, bury);
 	peer_resume(p);
 	if (!owner)
@@ -89,7 +89,7 @@ static void drop(struct peer *p)
 		loop_stop(s->loop, 0);
 	/* In a detached sandbox: nothing will ever run in it. */
 	else if (!s->start.detached || s->start.unfinished ||
-		 (s->start.one_shot && s->first_number == 0))
+		 (s->start.one_shot && s->tasks.first_number == 0))
 		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
 }
 
@@ -154,7 +154,7 @@ static unsigned count(const struct supervisor *s, bool up)
 	const struct peer *p;
 	unsigned n = 0;
 
-	DL_FOREACH (s->peers, p)
+	DL_FOREACH (s->peers.all, p)
 		n += p->up == up;
 	return n;
 }
@@ -409,7 +409,7 @@ void peers_begin(struct supervisor *s)
 {
 	struct peer *p, *next;
 
-	DL_FOREACH_SAFE (s->peers, p, next) {
+	DL_FOREACH_SAFE (s->peers.all, p, next) {
 		if (!p->has_early || p->early_look > s->recording.looks_done)
 			continue;
 		if (!execute(p, &p->early, &p->early_frame))
@@ -424,7 +424,7 @@ void peers_go_on(struct supervisor *s)
 {
 	struct peer *p, *next;
 
-	DL_FOREACH_SAFE (s->peers, p, next)
+	DL_FOREACH_SAFE (s->peers.all, p, next)
 		if (p->held && !p->has_early)
 			go_on(p);
 }
@@ -433,7 +433,7 @@ void peers_answer_stats(struct supervisor *s)
 {
 	struct peer *p, *next;
 
-	DL_FOREACH_SAFE (s->peers, p, next) {
+	DL_FOREACH_SAFE (s->peers.all, p, next) {
 		if (!p->asked)
 			continue;
 		p->asked = false;
@@ -462,7 +462,7 @@ int peer_add(struct supervisor *s, int fd, bool owner)
 		free(p);
 		return r;
 	}
-	DL_APPEND(s->peers, p);
+	DL_APPEND(s->peers.all, p);
 	return 0;
 }
 
@@ -478,10 +478,10 @@ static bool may_connect(int fd)
 
 static void on_listen_again(struct loop_timer *t)
 {
-	struct supervisor *s = container_of(t, struct supervisor, listen_again);
+	struct supervisor *s = container_of(t, struct supervisor, peers.listen_again);
 
 	if (s->dir.listen >= 0 &&
-		loop_io_add(s->loop, &s->listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
+		loop_io_add(s->loop, &s->peers.listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
 		(void)!loop_timer_set(
 			s->loop, t, clock_mono_usec() + LISTEN_AGAIN, on_listen_again);
 }
@@ -498,13 +498,13 @@ static void on_silence(struct loop_timer *t)
 /* Set the time limit for the last peer of the list, which was just added. */
 static void expect_attach(struct supervisor *s)
 {
-	struct peer *last = s->peers->prev, *p;
+	struct peer *last = s->peers.all->prev, *p;
 
 	if (loop_timer_set(s->loop, &last->patience, clock_mono_usec() + SILENCE, on_silence) < 0)
 		drop(last);
 	if (count(s, false) <= MAX_SILENT)
 		return;
-	DL_FOREACH (s->peers, p)
+	DL_FOREACH (s->peers.all, p)
 		if (!p->up && !p->owner) {
 			(void)!refuse(p);
 			drop(p);
@@ -514,14 +514,14 @@ static void expect_attach(struct supervisor *s)
 
 void peer_accept(struct loop_io *io, uint32_t events)
 {
-	struct supervisor *s = container_of(io, struct supervisor, listener);
+	struct supervisor *s = container_of(io, struct supervisor, peers.listener);
 	_cleanup_fd_ int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	/* Without free descriptors the connection stays in the queue and would wake us at once. */
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
 		loop_io_remove(io);
-		(void)!loop_timer_set(s->loop, &s->listen_again, clock_mono_usec() + LISTEN_AGAIN,
-			on_listen_again);
+		(void)!loop_timer_set(s->loop, &s->peers.listen_again,
+			clock_mono_usec() + LISTEN_AGAIN, on_listen_again);
 	}
 	/* A client that cannot be served sees its connection end. */
 	if (fd >= 0 && may_connect(fd) && peer_add(s, TAKE_FD(fd), false) == 0)
@@ -532,7 +532,7 @@ void peers_warning(struct supervisor *s, struct str text)
 {
 	struct peer *p, *next;
 
-	DL_FOREACH_SAFE (s->peers, p, next)
+	DL_FOREACH_SAFE (s->peers.all, p, next)
 		if (p->up)
 			peer_sent(p, ctl_send_warning(&p->chan, &(struct ctl_warning){text}));
 }
@@ -541,7 +541,7 @@ void peers_error(struct supervisor *s, const struct cloche_err *err)
 {
 	struct peer *p, *next;
 
-	DL_FOREACH_SAFE (s->peers, p, next)
+	DL_FOREACH_SAFE (s->peers.all, p, next)
 		if (p->up)
 			peer_sent(p, ctl_send_error(&p->chan, err));
 }
@@ -550,7 +550,7 @@ void peers_started(struct supervisor *s)
 {
 	struct peer *p, *next;
 
-	DL_FOREACH_SAFE (s->peers, p, next)
+	DL_FOREACH_SAFE (s->peers.all, p, next)
 		if (p->up)
 			peer_sent(p, send_started(p));
 }
@@ -559,7 +559,7 @@ void peers_ended(struct supervisor *s, const struct ctl_ended *m)
 {
 	struct peer *p, *next;
 
-	DL_FOREACH_SAFE (s->peers, p, next) {
+	DL_FOREACH_SAFE (s->peers.all, p, next) {
 		int r = p->up ? ctl_send_ended(&p->chan, m) : -1;
 
 		if (r == 0)
@@ -571,7 +571,7 @@ void peers_ended(struct supervisor *s, const struct ctl_ended *m)
 /* Return the client that waits for the end, or NULL. */
 static const struct peer *find_owner(const struct supervisor *s)
 {
-	const struct peer *p = s->peers;
+	const struct peer *p = s->peers.all;
 
 	while (p && !p->owner)
 		p = p->next;

@@ -52,7 +52,7 @@ static bool is_socket(int fd)
 
 int supervisor_program(bool detached)
 {
-	static struct supervisor s = {.dir = SANDBOX_DIR_INIT, .gateway_net = -1};
+	static struct supervisor s = {.dir = SANDBOX_DIR_INIT, .net.gateway_end = -1};
 	int r;
 
 	if (fd_sanitize_stdio() < 0 || !is_socket(CTL_FD)) {
@@ -72,7 +72,7 @@ int supervisor_program(bool detached)
 		return 125;
 	room_spec_init(&s.spec);
 	for (int i = 0; i < ROOM_LISTENERS; i++)
-		s.listeners[i] = -1;
+		s.net.listeners[i] = -1;
 	s.loop = loop_new();
 	if (!s.loop || watch_signals(&s) < 0 || peer_add(&s, CTL_FD, true) < 0) {
 		fprintf(stderr, "cloche-supervisor: out of memory or descriptors\n");

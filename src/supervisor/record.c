@@ -55,13 +55,13 @@ static void add_forwards(struct jsonout *o, const struct supervisor *s)
 /* The policy that replaces the one of `config`. */
 static void add_policy(struct jsonout *o, const struct supervisor *s)
 {
-	if (s->policy_real == 0)
+	if (s->net.policy_real == 0)
 		return;
 	jsonout_open(o, "policy", '{');
 	jsonout_bool(o, "replaced", true);
-	jsonout_number(o, "replaced_usec", s->policy_real);
-	jsonout_number(o, "rules", s->policy_rules);
-	jsonout_text(o, "sources", s->policy_sources);
+	jsonout_number(o, "replaced_usec", s->net.policy_real);
+	jsonout_number(o, "rules", s->net.policy_rules);
+	jsonout_text(o, "sources", s->net.policy_sources);
 	jsonout_close(o, '}');
 }
 
@@ -103,7 +103,7 @@ const char *record_reason_name(const struct supervisor *s)
 		[CTL_REASON_FAILED] = "failed",
 		[CTL_REASON_INIT_DIED] = "init-died"};
 
-	return s->state >= SUP_ENDING ? names[s->reason] : NULL;
+	return s->state >= SUP_ENDING ? names[s->end.reason] : NULL;
 }
 
 static void add_life(struct jsonout *o, const struct supervisor *s)
@@ -152,7 +152,7 @@ int record_write(struct supervisor *s, struct cloche_err *err)
 	add_policy(&o, s);
 	jsonout_number(&o, "execs_running", tasks_running(s));
 	jsonout_number(&o, "execs_total", tasks_total(s));
-	jsonout_number(&o, "last_exec", s->last_shown);
+	jsonout_number(&o, "last_exec", s->tasks.last_shown);
 	if (s->state == SUP_ENDED)
 		add_usage(&o, &s->usage);
 	jsonout_raw(&o, "config", config && config[0] ? str_from(config) : STR("{}"));

@@ -39,7 +39,7 @@ bool request_refuse_stop(struct peer *p)
 	const struct task *t, *tmp;
 	bool in_use = false;
 
-	HASH_ITER (hh, p->sup->tasks, t, tmp)
+	HASH_ITER (hh, p->sup->tasks.known, t, tmp)
 		in_use = in_use || t->shown || t->watchers;
 	if (!in_use)
 		return false;
@@ -67,10 +67,10 @@ void request_answer_stats(struct peer *p)
 		.pids_limit = s->spec.limits.pids,
 		.execs_running = tasks_running(s),
 		.execs_total = tasks_total(s),
-		.net_allowed = s->counts.allowed,
-		.net_blocked = s->counts.blocked,
-		.net_sent = s->counts.sent,
-		.net_received = s->counts.received};
+		.net_allowed = s->net.counts.allowed,
+		.net_blocked = s->net.counts.blocked,
+		.net_sent = s->net.counts.sent,
+		.net_received = s->net.counts.received};
 
 	m.uptime_usec = s->started_at ? m.now_usec - s->started_at : 0;
 	if (s->room && room_read_usage(s->room, &u, NULL) == 0) {

@@ -11,18 +11,18 @@
 
 static void on_sample(struct loop_timer *t)
 {
-	struct supervisor *s = container_of(t, struct supervisor, sample);
+	struct supervisor *s = container_of(t, struct supervisor, sample.timer);
 	struct room_usage u = {0};
 
 	if (!s->room || s->room_dead || room_read_usage(s->room, &u, NULL) < 0 || !u.sampled)
 		return;
-	s->sample_pause = MIN(s->sample_pause * 2, LONGEST_PAUSE);
+	s->sample.pause = MIN(s->sample.pause * 2, LONGEST_PAUSE);
 	/* Without memory for a timer the peaks only get coarser. */
-	(void)!loop_timer_set(s->loop, t, clock_mono_usec() + s->sample_pause, on_sample);
+	(void)!loop_timer_set(s->loop, t, clock_mono_usec() + s->sample.pause, on_sample);
 }
 
 void sample_start(struct supervisor *s)
 {
-	s->sample_pause = FIRST_LOOK;
-	(void)!loop_timer_set(s->loop, &s->sample, clock_mono_usec() + FIRST_LOOK, on_sample);
+	s->sample.pause = FIRST_LOOK;
+	(void)!loop_timer_set(s->loop, &s->sample.timer, clock_mono_usec() + FIRST_LOOK, on_sample);
 }

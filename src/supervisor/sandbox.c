@@ -141,14 +141,14 @@ static void on_room_dead(struct loop_io *io, uint32_t events)
 
 static void on_grace_over(struct loop_timer *t)
 {
-	struct supervisor *s = container_of(t, struct supervisor, grace);
+	struct supervisor *s = container_of(t, struct supervisor, end.grace);
 
-	sandbox_kill(s, s->reason);
+	sandbox_kill(s, s->end.reason);
 }
 
 static void on_deadline(struct loop_timer *t)
 {
-	struct supervisor *s = container_of(t, struct supervisor, deadline);
+	struct supervisor *s = container_of(t, struct supervisor, end.deadline);
 
 	sandbox_end(s, CTL_REASON_TIMEOUT, s->start.grace_usec);
 }
@@ -161,22 +161,22 @@ void sandbox_end(struct supervisor *s, enum ctl_reason reason, uint64_t grace_us
 		return;
 	if (s->state == SUP_UP) {
 		s->state = SUP_ENDING;
-		s->reason = reason;
-		s->timed_out = reason == CTL_REASON_TIMEOUT;
-		s->kill_at = UINT64_MAX;
-		s->term_due = true;
+		s->end.reason = reason;
+		s->end.timed_out = reason == CTL_REASON_TIMEOUT;
+		s->end.kill_at = UINT64_MAX;
+		s->end.term_due = true;
 		record_update(s);
 	}
-	s->stopped |= reason == CTL_REASON_STOPPED;
-	if (grace_usec == 0 || HASH_COUNT(s->tasks) == 0) {
-		sandbox_kill(s, s->reason);
+	s->end.stopped |= reason == CTL_REASON_STOPPED;
+	if (grace_usec == 0 || HASH_COUNT(s->tasks.known) == 0) {
+		sandbox_kill(s, s->end.reason);
 		return;
 	}
-	if (at >= s->kill_at)
+	if (at >= s->end.kill_at)
 		return;
-	s->kill_at = at;
-	if (loop_timer_set(s->loop, &s->grace, at, on_grace_over) < 0)
-		sandbox_kill(s, s->reason);
+	s->end.kill_at = at;
+	if (loop_timer_set(s->loop, &s->end.grace, at, on_grace_over) < 0)
+		sandbox_kill(s, s->end.reason);
 	deadline_tell_room(s);
 }
 
@@ -185,12 +185,12 @@ void sandbox_kill(struct supervisor *s, enum ctl_reason reason)
 	if (s->state >= SUP_KILLED)
 		return;
 	if (s->state != SUP_ENDING)
-		s->reason = reason;
+		s->end.reason = reason;
 	s->state = SUP_KILLED;
-	loop_timer_clear(&s->grace);
-	loop_timer_clear(&s->deadline);
-	loop_timer_clear(&s->late);
-	loop_timer_clear(&s->sample);
+	loop_timer_clear(&s->end.grace);
+	loop_timer_clear(&s->end.deadline);
+	loop_timer_clear(&s->sweeper.due);
+	loop_timer_clear(&s->sample.timer);
 	if (s->room && !s->room_dead)
 		(void)s->room->provider->kill(s->room, SIGKILL, NULL);
 	forwards_stop(s);
@@ -227,8 +227,8 @@ static void settle_record(struct supervisor *s)
 
 static void finish(struct loop_job *job)
 {
-	struct supervisor *s = container_of(job, struct supervisor, finish);
-	struct ctl_ended m = {.reason = s->reason};
+	struct supervisor *s = container_of(job, struct supervisor, end.finish);
+	struct ctl_ended m = {.reason = s->end.reason};
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	/* If its maker is still there, the maker removes the log. */
 	bool forget = s->start.unfinished && peers_owner_is_gone(s), made = s->room, left;
@@ -242,10 +242,10 @@ static void finish(struct loop_job *job)
 	settle_record(s);
 	peers_ended(s, &m);
 	/* From here on no client waits, and none can connect while the room is removed. */
-	loop_io_remove(&s->listener);
+	loop_io_remove(&s->peers.listener);
 	s->dir.listen = fd_close(s->dir.listen);
 	s->room = room_free(s->room);
-	if (s->dir.base >= 0 && !s->swept && !s->start.kept)
+	if (s->dir.base >= 0 && !s->sweeper.started && !s->start.kept)
 		sandboxes_sweep(s->dir.base, NULL, NULL);
 	if (forget)
 		recording_forget(s);
@@ -262,19 +262,19 @@ static void finish(struct loop_job *job)
 
 static void on_tails_over(struct loop_timer *t)
 {
-	struct supervisor *s = container_of(t, struct supervisor, tails);
+	struct supervisor *s = container_of(t, struct supervisor, end.tails);
 
-	s->tails_over = true;
+	s->end.tails_over = true;
 	sandbox_check_end(s);
 }
 
 /* Clients that started processes may still have to read their last output. */
 static bool wait_for_readers(struct supervisor *s)
 {
-	if (s->tails_over || tasks_delivered(s))
+	if (s->end.tails_over || tasks_delivered(s))
 		return false;
-	return s->tails.loop || loop_timer_set(s->loop, &s->tails,
-					clock_mono_usec() + TAILS_PATIENCE, on_tails_over) == 0;
+	return s->end.tails.loop || loop_timer_set(s->loop, &s->end.tails,
+					    clock_mono_usec() + TAILS_PATIENCE, on_tails_over) == 0;
 }
 
 void sandbox_check_end(struct supervisor *s)
@@ -285,9 +285,9 @@ void sandbox_check_end(struct supervisor *s)
 	if (!recording_is_over(s) || !helpers_gone(s) || wait_for_readers(s))
 		return;
 	s->state = SUP_ENDED;
-	loop_timer_clear(&s->helpers_timer);
-	loop_timer_clear(&s->tails);
-	loop_defer(s->loop, &s->finish, finish);
+	loop_timer_clear(&s->net.patience);
+	loop_timer_clear(&s->end.tails);
+	loop_defer(s->loop, &s->end.finish, finish);
 }
 
 static void on_sweeper_done(struct loop_io *io, uint32_t events)
@@ -299,8 +299,8 @@ static void on_sweeper_done(struct loop_io *io, uint32_t events)
  * go on. */
 static void on_late(struct loop_timer *t)
 {
-	struct supervisor *s = container_of(t, struct supervisor, late);
-	struct child *c = &s->sweeper;
+	struct supervisor *s = container_of(t, struct supervisor, sweeper.due);
+	struct child *c = &s->sweeper.child;
 
 	c->pid = fork();
 	if (c->pid == 0) {
@@ -309,7 +309,7 @@ static void on_late(struct loop_timer *t)
 		sandboxes_sweep(s->dir.base, NULL, NULL);
 		_exit(0);
 	}
-	s->swept = true;
+	s->sweeper.started = true;
 	if (c->pid < 0)
 		return;
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
@@ -330,7 +330,8 @@ static int open_doors(struct supervisor *s, struct cloche_err *err)
 		r = record_write(s, err);
 	if (r == 0)
 		r = sandbox_dir_listen(&s->dir, err);
-	if (r == 0 && loop_io_add(s->loop, &s->listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
+	if (r == 0 &&
+		loop_io_add(s->loop, &s->peers.listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
 		r = err_nomem(err);
 	return r;
 }
@@ -346,7 +347,8 @@ static void after_start(struct loop_job *job)
 	r = s->start.gateway ? helpers_watch(s, &err) : 0;
 	if (r == 0 && s->dir.listen < 0)
 		r = open_doors(s, &err);
-	if (r == 0 && loop_timer_set(s->loop, &s->late, clock_mono_usec() + LATE_USEC, on_late) < 0)
+	if (r == 0 && loop_timer_set(
+			      s->loop, &s->sweeper.due, clock_mono_usec() + LATE_USEC, on_late) < 0)
 		r = err_nomem(&err);
 	if (r < 0)
 		sandbox_fail(s, &err);
@@ -498,8 +500,8 @@ static int watch_room(struct supervisor *s, struct cloche_err *err)
 	if (r == 0)
 		r = loop_io_add(s->loop, &s->room_io, s->room->watch_fd, EPOLLIN, on_room_dead);
 	if (r == 0 && s->start.timeout_usec)
-		r = loop_timer_set(s->loop, &s->deadline, clock_mono_usec() + s->start.timeout_usec,
-			on_deadline);
+		r = loop_timer_set(s->loop, &s->end.deadline,
+			clock_mono_usec() + s->start.timeout_usec, on_deadline);
 	if (r < 0)
 		return err_sys(err, -r, "watch the room");
 	return 0;

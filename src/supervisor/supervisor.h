@@ -72,9 +72,9 @@ enum task_state { TASK_ASKED, TASK_RUNS, TASK_ENDED };
 
 /* A process of the room that a client (or the supervisor) asked for. */
 struct task {
-	UT_hash_handle hh;        /* in sup->tasks, as long as init knows it */
-	UT_hash_handle hh_shown;  /* in sup->shown, if it has a number for clients */
-	struct task *prev, *next; /* in sup->past, once it has ended */
+	UT_hash_handle hh;        /* in tasks.known, as long as init knows it */
+	UT_hash_handle hh_shown;  /* in tasks.shown, if it has a number for clients */
+	struct task *prev, *next; /* in tasks.past, once it has ended */
 	struct supervisor *sup;
 	struct watcher *watchers;
 	uint32_t number; /* the number that init knows; never shown */
@@ -155,16 +155,71 @@ struct forward {
 	struct child child;
 };
 
+/* Clients (peer.c). */
+struct peers {
+	struct peer *all;
+	struct loop_io listener;
+	struct loop_timer listen_again; /* after running out of descriptors */
+	unsigned paused; /* number of clients that have stopped the room's processes */
+};
+
+/* Processes (task.c). */
+struct tasks {
+	struct task *known, *shown, *past;
+	uint32_t last_number, first_number, last_shown;
+	unsigned watchers_n, captured_n;
+	uint64_t total;
+	struct loop_timer forget; /* to remove the oldest logs */
+	uint64_t oom_kills_seen;
+	bool pids_refused_seen;
+};
+
+/* Gateway and broker, and what they are given (helpers.c). */
+struct network {
+	struct helper helpers[HELPERS_N];
+	struct stat names[2]; /* resolv.conf and hosts, as the broker last read them */
+	/* The gateway's end of the socket to the broker until the gateway starts, else -1. */
+	int gateway_end;
+	int listeners[ROOM_LISTENERS]; /* of the room, until the gateway has them, else -1 */
+	struct knock knocks[ROOM_LISTENERS];
+	struct loop_timer gateway_due;
+	struct loop_timer patience;   /* for their end */
+	struct helper_counted counts; /* the broker's last answer */
+	struct loop_timer counts_late;
+	/* The policy, if it has replaced that of START. */
+	uint64_t policy_real;
+	uint32_t policy_rules;
+	char *policy_sources;
+};
+
+/* How the sandbox ends (sandbox.c). */
+struct ending {
+	enum ctl_reason reason;
+	bool stopped, timed_out;
+	bool term_due; /* SUP_ENDING: TERM has not been sent yet */
+	uint64_t kill_at;
+	struct loop_timer deadline, grace;
+	struct loop_timer tails; /* limits how long the end waits for slow clients */
+	bool tails_over;
+	struct loop_job finish;
+};
+
+/* A child that cleans up after crashed sandboxes; that must not delay the start (sandbox.c). */
+struct sweeper {
+	struct loop_timer due;
+	struct child child;
+	bool started;
+};
+
+struct sample {
+	struct loop_timer timer;
+	uint64_t pause;
+};
+
 struct supervisor {
 	struct loop *loop;
 	enum sup_state state;
-	struct peer *peers;
-	struct loop_io listener, signals;
-	struct loop_timer listen_again; /* after running out of descriptors */
-	struct loop_timer late;         /* work that must not delay the start */
-	struct loop_timer sample;       /* sample.c */
-	uint64_t sample_pause;
-	struct loop_job after_start, finish, init_again;
+	struct loop_io signals;
 
 	/* from START */
 	struct ctl_start start;
@@ -175,33 +230,14 @@ struct supervisor {
 	struct cloche_err look_note; /* why those could not be recorded; code 0: they were */
 	char *passed_over;           /* what "auto" skipped, and why; NULL: nothing */
 	struct room *room;
-	struct conn init;
-	bool ready;
 	struct loop_io room_io;
 	bool room_dead;
-	struct task *tasks, *shown, *past;
-	uint32_t last_number, first_number, last_shown;
-	unsigned watchers_n, captured_n;
-	uint64_t execs_total;
-	struct loop_timer forget; /* to remove the oldest logs */
-	struct loop_timer tails;  /* limits how long the end waits for slow clients */
-	bool tails_over;
-
-	struct helper helpers[HELPERS_N];
-	struct stat names[2]; /* resolv.conf and hosts, as the broker last read them */
-	/* The gateway's end of the socket to the broker until the gateway starts, else -1. */
-	int gateway_net;
-	int listeners[ROOM_LISTENERS]; /* of the room, until the gateway has them, else -1 */
-	struct knock knocks[ROOM_LISTENERS];
-	struct loop_timer gateway_due;
-	struct loop_timer helpers_timer;
-	struct helper_counted counts; /* the broker's last answer */
-	struct loop_timer counts_late;
-	/* The policy, if it has replaced that of START. */
-	uint64_t policy_real;
-	uint32_t policy_rules;
-	char *policy_sources;
-
+	struct conn init;
+	bool ready; /* init has said so */
+	struct loop_job init_again, after_start;
+	struct peers peers;
+	struct tasks tasks;
+	struct network net;
 	struct forward *forwards;
 	struct recording recording;
 
@@ -209,17 +245,9 @@ struct supervisor {
 	struct loop_timer record_due;
 	char *failure; /* ERROR's message */
 	struct room_usage usage;
-
-	enum ctl_reason reason;
-	bool stopped, timed_out;
-	uint64_t oom_kills_seen;
-	bool pids_refused_seen;
-	uint64_t kill_at;
-	bool term_due; /* SUP_ENDING: TERM has not been sent yet */
-	struct loop_timer grace, deadline;
-	unsigned paused;      /* number of clients that have stopped the room's processes */
-	struct child sweeper; /* cleans up after crashed sandboxes */
-	bool swept;           /* it was started */
+	struct sample sample;
+	struct ending end;
+	struct sweeper sweeper;
 };
 
 /* --- child.c: programs that we start, and channels --- */
@@ -244,7 +272,7 @@ void conn_close(struct conn *c);
 /* --- peer.c: clients --- */
 /* Add a client; takes fd. */
 _warn_unused_ int peer_add(struct supervisor *s, int fd, bool owner);
-/* Callback of s->listener: accept a client. */
+/* Callback of the listener: accept a client. */
 void peer_accept(struct loop_io *io, uint32_t events);
 /* Call this after queueing a frame for p; r is the result. */
 void peer_sent(struct peer *p, int r);

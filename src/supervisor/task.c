@@ -43,12 +43,12 @@ static void task_free(struct task *t)
 		watcher_free(t->watchers);
 	loop_timer_clear(&t->timer);
 	if (t->state != TASK_ENDED)
-		HASH_DEL(s->tasks, t);
+		HASH_DEL(s->tasks.known, t);
 	else if (t->captured)
-		DL_DELETE(s->past, t);
+		DL_DELETE(s->tasks.past, t);
 	recording_task_gone(t);
 	if (t->shown)
-		HASH_DELETE(hh_shown, s->shown, t);
+		HASH_DELETE(hh_shown, s->tasks.shown, t);
 	output_remove(t);
 	free(t);
 }
@@ -62,12 +62,12 @@ static void forget_oldest(struct supervisor *s)
 	unsigned n = 0;
 	struct task *t, *tmp;
 
-	DL_FOREACH (s->past, t)
+	DL_FOREACH (s->tasks.past, t)
 		if (output_is_closed(t)) {
 			n++;
 			bytes += output_size(t);
 		}
-	DL_FOREACH_SAFE (s->past, t, tmp) {
+	DL_FOREACH_SAFE (s->tasks.past, t, tmp) {
 		if (n <= MAX_PAST && bytes <= most)
 			return;
 		if (!output_is_closed(t) || !output_is_delivered(t) || t->unrecorded)
@@ -80,14 +80,14 @@ static void forget_oldest(struct supervisor *s)
 
 static void on_forget(struct loop_timer *t)
 {
-	forget_oldest(container_of(t, struct supervisor, forget));
+	forget_oldest(container_of(t, struct supervisor, tasks.forget));
 }
 
 /* Do it a moment later, so that no client waits for the removal of files. */
 static void forget_later(struct supervisor *s)
 {
-	if (!s->forget.loop && loop_timer_set(s->loop, &s->forget, clock_mono_usec() + FORGET_AFTER,
-				       on_forget) < 0)
+	if (!s->tasks.forget.loop && loop_timer_set(s->loop, &s->tasks.forget,
+					     clock_mono_usec() + FORGET_AFTER, on_forget) < 0)
 		forget_oldest(s);
 }
 
@@ -144,14 +144,14 @@ static struct task *task_new(struct supervisor *s, const struct exec_spec *spec)
 	if (!t)
 		return NULL;
 	*t = (struct task){.sup = s,
-		.number = ++s->last_number,
+		.number = ++s->tasks.last_number,
 		.tty = spec->tty,
 		.input = -1,
 		.dir = -1,
 		.timeout_usec = spec->timeout_usec,
 		.started_at = clock_mono_usec(),
 		.started_real = clock_real_usec()};
-	HASH_ADD(hh, s->tasks, number, sizeof(t->number), t);
+	HASH_ADD(hh, s->tasks.known, number, sizeof(t->number), t);
 	return t;
 }
 
@@ -201,8 +201,8 @@ static int arrange_output(
 	unsigned taken = 0;
 
 	if (is_captured(t->sup, m)) {
-		t->shown = ++t->sup->last_shown;
-		HASH_ADD(hh_shown, t->sup->shown, shown, sizeof(t->shown), t);
+		t->shown = ++t->sup->tasks.last_shown;
+		HASH_ADD(hh_shown, t->sup->tasks.shown, shown, sizeof(t->shown), t);
 		return output_prepare(t, m, f, fds);
 	}
 	for (int i = 0; i < 3 && !m->spec.tty; i++)
@@ -214,16 +214,16 @@ static int arrange_output(
 static bool launch(struct task *t, const struct ctl_exec *m, struct chan_frame *f)
 {
 	struct supervisor *s = t->sup;
-	bool is_last = s->start.one_shot && s->first_number == 0; /* see end_if_one_shot */
+	bool is_last = s->start.one_shot && s->tasks.first_number == 0; /* see end_if_one_shot */
 	int fds[3] = {-1, -1, -1}, r = arrange_output(t, m, f, fds);
 	bool ok = r == 0 && send_to_init(t, &m->spec, fds, is_last);
 
 	for (int i = 0; i < 3; i++)
 		fd_close(fds[i]);
 	if (ok) {
-		s->execs_total++;
-		if (s->first_number == 0)
-			s->first_number = t->number;
+		s->tasks.total++;
+		if (s->tasks.first_number == 0)
+			s->tasks.first_number = t->number;
 		return true;
 	}
 	if (r == -EINVAL)
@@ -247,7 +247,8 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 	if (is_captured(s, m) && m->spec.tty &&
 		(m->stdio[0] != CTL_STDIO_NULL || m->stdio[2] != CTL_STDIO_NULL))
 		return false;
-	if (!s->init.open || HASH_COUNT(s->tasks) + s->captured_n >= MAX_TASKS + MAX_PAST) {
+	if (!s->init.open ||
+		HASH_COUNT(s->tasks.known) + s->tasks.captured_n >= MAX_TASKS + MAX_PAST) {
 		watcher_refuse(p, m->exec, E_BUSY, 0, "the sandbox takes no more processes");
 		return true;
 	}
@@ -295,7 +296,7 @@ void task_join(struct peer *p, const struct ctl_join *m, struct chan_frame *f)
 	struct task *t;
 	int r;
 
-	HASH_FIND(hh_shown, s->shown, &m->number, sizeof(m->number), t);
+	HASH_FIND(hh_shown, s->tasks.shown, &m->number, sizeof(m->number), t);
 	if (!t) {
 		watcher_refuse(
 			p, m->exec, E_NOT_FOUND, 0, "the sandbox has no such process (any more)");
@@ -367,7 +368,7 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 
 	if (!roomctl_get_started(f->payload, &m))
 		return false;
-	HASH_FIND(hh, s->tasks, &m.exec, sizeof(m.exec), t);
+	HASH_FIND(hh, s->tasks.known, &m.exec, sizeof(m.exec), t);
 	if (!t || t->state != TASK_ASKED || f->fds_n != (t->tty ? 1 : 0))
 		return false;
 	if (t->tty && !is_terminal_master(f->fds[0]))
@@ -386,7 +387,7 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 		if (!w->peer->dead)
 			watcher_tell_started(w, t->captured ? t->input : t->tty ? f->fds[0] : -1);
 	/* The command was started after all others had got TERM. */
-	if (s->state == SUP_ENDING && !s->term_due)
+	if (s->state == SUP_ENDING && !s->end.term_due)
 		deadline_signal(t, SIGTERM, CTL_SCOPE_GROUP);
 	deadline_tell_room(s);
 	return true;
@@ -415,10 +416,10 @@ static const char *describe(enum roomctl_stage stage, int sys_errno)
 
 static void end_if_one_shot(struct supervisor *s, uint32_t number)
 {
-	if (s->start.one_shot && number == s->first_number)
+	if (s->start.one_shot && number == s->tasks.first_number)
 		sandbox_kill(s, CTL_REASON_EXITED);
-	else if (s->state == SUP_ENDING && HASH_COUNT(s->tasks) == 0)
-		sandbox_kill(s, s->reason);
+	else if (s->state == SUP_ENDING && HASH_COUNT(s->tasks.known) == 0)
+		sandbox_kill(s, s->end.reason);
 }
 
 static bool on_failed(struct supervisor *s, struct str payload)
@@ -430,7 +431,7 @@ static bool on_failed(struct supervisor *s, struct str payload)
 
 	if (!roomctl_get_failed(payload, &m))
 		return false;
-	HASH_FIND(hh, s->tasks, &m.exec, sizeof(m.exec), t);
+	HASH_FIND(hh, s->tasks.known, &m.exec, sizeof(m.exec), t);
 	if (!t || t->state != TASK_ASKED)
 		return false;
 	e = (int)m.sys_errno;
@@ -455,10 +456,10 @@ static void look_for_limits(struct supervisor *s, struct ctl_exec_exited *m)
 
 	if (room_read_usage(s->room, &u, NULL) < 0)
 		return;
-	m->oom_killed |= u.oom_kills > s->oom_kills_seen;
-	m->pids_refused = u.pids_refused && !s->pids_refused_seen;
-	s->oom_kills_seen = u.oom_kills;
-	s->pids_refused_seen = u.pids_refused;
+	m->oom_killed |= u.oom_kills > s->tasks.oom_kills_seen;
+	m->pids_refused = u.pids_refused && !s->tasks.pids_refused_seen;
+	s->tasks.oom_kills_seen = u.oom_kills;
+	s->tasks.pids_refused_seen = u.pids_refused;
 }
 
 /* The process has ended: report its result and, if it was captured, keep it, else free t. */
@@ -469,9 +470,9 @@ static void ended(struct task *t, int status, bool oom_killed)
 
 	*m = (struct ctl_exec_exited){.signaled = WIFSIGNALED(status),
 		.status = (uint8_t)(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)),
-		.timed_out = t->timed_out || s->timed_out,
+		.timed_out = t->timed_out || s->end.timed_out,
 		.oom_killed = oom_killed,
-		.stopped = s->stopped,
+		.stopped = s->end.stopped,
 		.duration_usec = clock_mono_usec() - t->started_at};
 	if (m->signaled || m->status != 0)
 		look_for_limits(s, m);
@@ -481,10 +482,10 @@ static void ended(struct task *t, int status, bool oom_killed)
 		task_free(t);
 		return;
 	}
-	HASH_DEL(s->tasks, t);
+	HASH_DEL(s->tasks.known, t);
 	t->state = TASK_ENDED;
 	t->ended_real = clock_real_usec();
-	DL_APPEND(s->past, t);
+	DL_APPEND(s->tasks.past, t);
 	output_exited(t);
 	recording_exec_ended(t);
 	output_write_meta(t);
@@ -500,7 +501,7 @@ static bool on_exited(struct supervisor *s, struct str payload)
 
 	if (!roomctl_get_exited(payload, &m))
 		return false;
-	HASH_FIND(hh, s->tasks, &m.exec, sizeof(m.exec), t);
+	HASH_FIND(hh, s->tasks.known, &m.exec, sizeof(m.exec), t);
 	if (!t || t->state != TASK_RUNS ||
 		!(WIFEXITED((int)m.status) || WIFSIGNALED((int)m.status)))
 		return false;
@@ -541,14 +542,14 @@ uint64_t tasks_running(const struct supervisor *s)
 	const struct task *t, *tmp;
 	uint64_t n = 0;
 
-	HASH_ITER (hh, s->tasks, t, tmp)
+	HASH_ITER (hh, s->tasks.known, t, tmp)
 		n += !s->start.kept || t->shown;
 	return n;
 }
 
 uint64_t tasks_total(const struct supervisor *s)
 {
-	return s->start.kept ? s->last_shown : s->execs_total;
+	return s->start.kept ? s->tasks.last_shown : s->tasks.total;
 }
 
 /* --- the end --- */
@@ -557,7 +558,7 @@ void tasks_end(struct supervisor *s, bool oom_killed)
 {
 	struct task *t, *tmp;
 
-	HASH_ITER (hh, s->tasks, t, tmp) {
+	HASH_ITER (hh, s->tasks.known, t, tmp) {
 		if (t->state == TASK_RUNS) {
 			ended(t, SIGKILL, oom_killed);
 			continue;
@@ -573,7 +574,7 @@ bool tasks_delivered(const struct supervisor *s)
 	const struct task *t;
 	const struct watcher *w;
 
-	DL_FOREACH (s->past, t)
+	DL_FOREACH (s->tasks.past, t)
 		DL_FOREACH (t->watchers, w)
 			if (w->own && !output_is_delivered(t))
 				return false;
@@ -584,7 +585,7 @@ void tasks_give_up(struct supervisor *s)
 {
 	struct task *t;
 
-	DL_FOREACH (s->past, t)
+	DL_FOREACH (s->tasks.past, t)
 		watchers_tell_end(t, true);
 }
 
@@ -592,7 +593,7 @@ void tasks_close(struct supervisor *s)
 {
 	struct task *t;
 
-	DL_FOREACH (s->past, t) {
+	DL_FOREACH (s->tasks.past, t) {
 		output_close(t);
 		output_write_meta(t);
 	}

@@ -50,15 +50,15 @@ static void world_init(struct supervisor *s, int state, bool tty)
 	for (int i = 0; i < 2; i++)
 		t->streams[i].in = t->streams[i].to = t->streams[i].relay[0] =
 			t->streams[i].relay[1] = -1;
-	HASH_ADD(hh, s->tasks, number, sizeof(t->number), t);
+	HASH_ADD(hh, s->tasks.known, number, sizeof(t->number), t);
 }
 
 static void world_done(struct supervisor *s)
 {
 	struct task *t, *tmp;
 
-	HASH_ITER (hh, s->tasks, t, tmp) {
-		HASH_DELETE(hh, s->tasks, t);
+	HASH_ITER (hh, s->tasks.known, t, tmp) {
+		HASH_DELETE(hh, s->tasks.known, t);
 		free(t);
 	}
 }
@@ -171,13 +171,13 @@ static void limits_are_seen_once(void)
 		usage_now.oom_kills = rows[i].kills;
 		usage_now.pids_refused = rows[i].refused;
 		world_init(&s, TASK_RUNS, false);
-		s.oom_kills_seen = kills;
-		s.pids_refused_seen = refused;
+		s.tasks.oom_kills_seen = kills;
+		s.tasks.pids_refused_seen = refused;
 		check(is_taken(&s, &exited));
-		check_int(s.oom_kills_seen, rows[i].kills_seen);
-		check_int(s.pids_refused_seen, rows[i].refused_seen);
-		kills = s.oom_kills_seen;
-		refused = s.pids_refused_seen;
+		check_int(s.tasks.oom_kills_seen, rows[i].kills_seen);
+		check_int(s.tasks.pids_refused_seen, rows[i].refused_seen);
+		kills = s.tasks.oom_kills_seen;
+		refused = s.tasks.pids_refused_seen;
 		world_done(&s);
 	}
 }
@@ -199,7 +199,7 @@ static void term_is_sent_once(void)
 
 		world_init(&s, rows[i].state, false);
 		s.state = SUP_ENDING;
-		s.term_due = true;
+		s.end.term_due = true;
 		terms_sent = kills_sent = 0;
 		deadline_tell_room(&s);
 		check_int(terms_sent, rows[i].before);

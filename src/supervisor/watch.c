@@ -13,20 +13,20 @@ void watcher_free(struct watcher *w)
 {
 	HASH_DEL(w->peer->handles, w);
 	DL_DELETE(w->task->watchers, w);
-	w->task->sup->watchers_n--;
+	w->task->sup->tasks.watchers_n--;
 	free(w);
 }
 
 struct watcher *watcher_new(struct task *t, struct peer *p, uint32_t exec, bool own)
 {
-	struct watcher *w = t->sup->watchers_n < MAX_WATCHERS ? calloc(1, sizeof(*w)) : NULL;
+	struct watcher *w = t->sup->tasks.watchers_n < MAX_WATCHERS ? calloc(1, sizeof(*w)) : NULL;
 
 	if (!w)
 		return NULL;
 	*w = (struct watcher){.peer = p, .task = t, .exec = exec, .own = own};
 	HASH_ADD(hh, p->handles, exec, sizeof(w->exec), w);
 	DL_APPEND(t->watchers, w);
-	t->sup->watchers_n++;
+	t->sup->tasks.watchers_n++;
 	return w;
 }
 
