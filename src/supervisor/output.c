@@ -197,38 +197,32 @@ static ssize_t read_terminal(int fd, char *p, size_t n)
 	return r;
 }
 
-/* A terminal's output has to be read; tee() does not work on it. The relay takes the client's copy,
- * so that no write to the client can block. */
-static enum moved from_terminal(struct stream *st)
+/* Read from the terminal into the log and into the pipe `to`, if that is one. */
+static enum moved copy_terminal(struct stream *st, int to)
 {
 	char chunk[16 * 1024];
-	ssize_t n;
+	ssize_t n = read_terminal(st->in, chunk, sizeof(chunk));
+
+	if (n <= 0)
+		return n < 0 && errno == EAGAIN ? NOTHING_NOW : AT_END;
+	execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
+	if (to >= 0)
+		(void)!write(to, chunk, (size_t)n);
+	return MOVED;
+}
+
+/* A terminal's output has to be read; tee() does not work on it. The relay takes the client's copy,
+ * so that no write to the client can block. It is empty then, so the copy fits. */
+static enum moved from_terminal(struct stream *st)
+{
+	enum moved r;
 
 	if (st->to >= 0 && !make_relay(st, 0))
 		close_to(st);
 	if (!feed(st))
 		return FULL;
-	n = read_terminal(st->in, chunk, sizeof(chunk));
-	if (n < 0)
-		return errno == EAGAIN ? NOTHING_NOW : AT_END;
-	if (n == 0)
-		return AT_END;
-	execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
-	if (st->to >= 0)
-		(void)!write(st->relay[1], chunk, (size_t)n); /* the relay was empty, so it fits */
-	return feed(st) ? MOVED : FULL;
-}
-
-static enum moved terminal_to_log(struct stream *st)
-{
-	char chunk[16 * 1024];
-	ssize_t n = read_terminal(st->in, chunk, sizeof(chunk));
-
-	if (n < 0 && errno == EAGAIN)
-		return NOTHING_NOW;
-	if (n > 0)
-		execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
-	return n > 0 ? MOVED : AT_END;
+	r = copy_terminal(st, st->relay[1]);
+	return r == MOVED && !feed(st) ? FULL : r;
 }
 
 static enum moved move(struct stream *st)
@@ -237,7 +231,7 @@ static enum moved move(struct stream *st)
 	bool ended = st->task->state == TASK_ENDED;
 
 	if (st->task->tty)
-		return ended ? terminal_to_log(st) : from_terminal(st);
+		return ended ? copy_terminal(st, -1) : from_terminal(st);
 	return from_pipe(st, ended ? -1 : st->to);
 }
 
@@ -468,24 +462,16 @@ static void take_left(struct stream *st)
 
 static void take_left_of_terminal(struct stream *st)
 {
-	char chunk[16 * 1024];
+	enum moved r = MOVED;
 
 	if (st->to >= 0 && make_relay(st, 0))
 		(void)fcntl(st->relay[0], F_SETPIPE_SZ, 256 * 1024);
-	for (int i = 0; i < MAX_ROUNDS && st->in >= 0; i++) {
-		ssize_t n = read_terminal(st->in, chunk, sizeof(chunk));
-
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n <= 0) {
-			close_in(st);
-			return;
-		}
-		execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
-		if (st->relay[1] >= 0)
-			(void)!write(st->relay[1], chunk, (size_t)n);
+	for (int i = 0; i < MAX_ROUNDS && st->in >= 0 && r == MOVED; i++) {
+		r = copy_terminal(st, st->relay[1]);
 		(void)feed(st);
 	}
+	if (r == AT_END)
+		close_in(st);
 }
 
 void output_exited(struct task *t)

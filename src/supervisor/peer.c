@@ -288,18 +288,6 @@ static bool on_stop(struct peer *p, struct chan_frame *f)
 	return true;
 }
 
-static bool on_stats(struct peer *p, struct chan_frame *f)
-{
-	request_stats(p);
-	return f->payload.n == 0;
-}
-
-static bool on_layers(struct peer *p, struct chan_frame *f)
-{
-	request_layers(p);
-	return f->payload.n == 0;
-}
-
 static const struct {
 	uint16_t type;
 	uint8_t states;
@@ -313,9 +301,9 @@ static const struct {
 	{CTL_RESIZE, UP, 0, on_resize},
 	{CTL_STOP, UP, 0, on_stop},
 	{CTL_JOIN, UP, 2, on_join},
-	{CTL_STATS, UP, 0, on_stats},
+	{CTL_STATS, UP, 0, request_stats},
 	{CTL_FORWARD, UP, 1, request_forward},
-	{CTL_LAYERS, UP, 0, on_layers},
+	{CTL_LAYERS, UP, 0, request_layers},
 	{CTL_POLICY, UP, 1, request_policy},
 	{CTL_COMPLETE, UP, 0, on_complete},
 };

@@ -50,12 +50,13 @@ bool request_refuse_stop(struct peer *p)
 
 /* --- figures --- */
 
-void request_stats(struct peer *p)
+bool request_stats(struct peer *p, struct chan_frame *f)
 {
 	if (helpers_ask_counts(p->sup))
 		p->asked = true;
 	else
 		request_answer_stats(p);
+	return f->payload.n == 0;
 }
 
 void request_answer_stats(struct peer *p)
@@ -87,7 +88,7 @@ void request_answer_stats(struct peer *p)
 
 /* --- layers --- */
 
-void request_layers(struct peer *p)
+bool request_layers(struct peer *p, struct chan_frame *f)
 {
 	const struct room *room = p->sup->room;
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -95,11 +96,11 @@ void request_layers(struct peer *p)
 
 	if (!room)
 		err_set(&err, E_UNSUPPORTED, "this sandbox has no room (any more)");
-	else if (room_layers(room, &fds[0], &fds[1], &err) == 0) {
+	if (room && room_layers(room, &fds[0], &fds[1], &err) == 0)
 		peer_sent(p, ctl_send_layers_are(&p->chan, fds));
-		return;
-	}
-	refuse(p, CTL_LAYERS, &err);
+	else
+		refuse(p, CTL_LAYERS, &err);
+	return f->payload.n == 0;
 }
 
 /* --- policy --- */

@@ -440,17 +440,16 @@ typedef int (*create_fn)(struct supervisor *s, const struct provider *p, struct 
 _warn_unused_ int choose_provider(struct supervisor *s, create_fn create, struct cloche_err *err);
 
 /* --- request.c: requests of clients about the room --- */
-void request_stats(struct peer *p);
+/* The handlers of frames return false if the client broke the protocol. */
+bool request_stats(struct peer *p, struct chan_frame *f);
+bool request_forward(struct peer *p, struct chan_frame *f);
+bool request_layers(struct peer *p, struct chan_frame *f);
+bool request_policy(struct peer *p, struct chan_frame *f);
 /* For STOP with if_idle: return true, and refuse the request, if a command runs, or another process
  * that a client waits for. */
 bool request_refuse_stop(struct peer *p);
 /* Answer with the present figures. */
 void request_answer_stats(struct peer *p);
-/* Return false if the client broke the protocol. */
-bool request_forward(struct peer *p, struct chan_frame *f);
-void request_layers(struct peer *p);
-/* Return false if the client broke the protocol. */
-bool request_policy(struct peer *p, struct chan_frame *f);
 void forwards_stop(struct supervisor *s);
 
 /* --- sample.c: peaks that the kernel does not record --- */
