@@ -3,7 +3,6 @@
 #include "base/fd.h"
 #include "base/rand.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -121,61 +120,6 @@ int fs_open_private_dir(const char *path, struct cloche_err *err)
 		return err_sys(err, errno, "open %s", path);
 	r = fs_check_private(fd, path, err);
 	return r < 0 ? r : TAKE_FD(fd);
-}
-
-/* Open a directory that is to be emptied, and let its owner do that. */
-static int open_to_empty(int dirfd, const char *name)
-{
-	const int flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(dirfd, name, O_RDONLY | flags);
-	struct stat st;
-
-	if (fd < 0 && errno == EACCES) {
-		_cleanup_fd_ int at = openat(dirfd, name, O_PATH | flags);
-		char path[32];
-
-		/* fchmod() takes no such descriptor. */
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
-		if (at < 0 || chmod(path, 0700) < 0)
-			return -1;
-		fd = openat(dirfd, name, O_RDONLY | flags);
-	}
-	if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 0700) != 0700)
-		(void)fchmod(fd, 0700);
-	return fd;
-}
-
-int fs_remove_tree(int dirfd, const char *name)
-{
-	struct dirent *e;
-	DIR *dir;
-	int fd, result = 0;
-
-	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR)
-		return -errno;
-	fd = open_to_empty(dirfd, name);
-	if (fd < 0)
-		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		fd_close(fd);
-		return -ENOMEM;
-	}
-	while ((e = readdir(dir))) {
-		int r;
-
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		r = fs_remove_tree(fd, e->d_name);
-		if (r < 0)
-			result = r;
-	}
-	closedir(dir);
-	if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		result = -errno;
-	return result;
 }
 
 int fs_rename_new(int dirfd, const char *from, const char *to)

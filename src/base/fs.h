@@ -40,8 +40,20 @@ _warn_unused_ int fs_open_private_dir(const char *path, struct cloche_err *err);
 /* Check that an open directory belongs to us and is not writable by others. path: for messages. */
 _warn_unused_ int fs_check_private(int fd, const char *path, struct cloche_err *err);
 
-/* Remove a tree below dirfd without following links. Directories that are closed to their owner are
- * opened first. A missing tree is fine. Return 0 or -errno. */
+struct fs_removal {
+	bool force; /* open directories that are closed to their owner, and go on after failures */
+	int (*beat)(void *user); /* called before each removal, if not NULL; a negative result is a
+				  * failure */
+	void *user;
+	struct buf *where; /* gets the path, below the tree's name, of what cannot be removed; NULL
+			    * for none, and with force */
+};
+
+/* Remove name in dirfd with everything below it, however deep. Links are removed, not followed.
+ * Return 0 or -errno. */
+_warn_unused_ int fs_remove(int dirfd, const char *name, const struct fs_removal *how);
+
+/* The same with force. A missing tree is fine. */
 int fs_remove_tree(int dirfd, const char *name);
 
 /* Return the user's home directory: $HOME, or the account's if $HOME is unset, relative or "/".

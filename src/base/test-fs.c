@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -182,6 +183,88 @@ static void removal_follows_no_link(void)
 	check_int(fs_remove_tree(top_fd, "tree"), 0);
 }
 
+/* Each level is a directory that a room can make, whatever we can open at once. */
+static void removal_goes_to_any_depth(void)
+{
+	enum { LEVELS = 1500 };
+	struct rlimit before, few;
+	int at = dup(top_fd), next;
+
+	must(at >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+	for (int i = 0; i < LEVELS; i++) {
+		must(mkdirat(at, "level", 0700) == 0 && symlinkat("x", at, "leaf") == 0);
+		next = openat(at, "level", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		must(next >= 0);
+		close(at);
+		at = next;
+	}
+	close(at);
+	must(unlinkat(top_fd, "leaf", 0) == 0);
+	few = (struct rlimit){32, before.rlim_max};
+	must(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	check_int(fs_remove_tree(top_fd, "level"), 0);
+	must(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	check_int(faccessat(top_fd, "level", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+}
+
+/* In a directory like /tmp, what belongs to others stays, and its path is told. */
+static int leave_others(void)
+{
+	_cleanup_(buf_donep) struct buf where = BUF_INIT(100);
+	const struct fs_removal how = {.where = &where};
+
+	if (setresuid(65534, 65534, 65534) < 0)
+		return 1;
+	if (fs_remove(top_fd, "shared/tmp/a/f", &how) != -EPERM || buf_len(&where) > 0)
+		return 2;
+	if (fs_remove(top_fd, "shared", &how) != -EPERM || !str_eq(buf_str(&where), STR("tmp/a/f")))
+		return 3;
+	return 0;
+}
+
+static void the_files_of_others_stay(void)
+{
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		return;
+	must(fchmod(top_fd, 0755) == 0 && mkdirat(top_fd, "shared", 0700) == 0 &&
+		mkdirat(top_fd, "shared/tmp", 0700) == 0 &&
+		mkdirat(top_fd, "shared/tmp/a", 0700) == 0);
+	must(fchmodat(top_fd, "shared", 0777, 0) == 0 &&
+		fchmodat(top_fd, "shared/tmp", 0777, 0) == 0 &&
+		fchmodat(top_fd, "shared/tmp/a", 01777, 0) == 0);
+	must(mknodat(top_fd, "shared/tmp/a/f", S_IFREG | 0666, 0) == 0);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0)
+		_exit(leave_others());
+	must(waitpid(pid, &status, 0) == pid);
+	check_int(status, 0);
+	check_int(faccessat(top_fd, "shared/tmp/a/f", F_OK, 0), 0);
+	check_int(fs_remove_tree(top_fd, "shared"), 0);
+	check_int(fs_remove(top_fd, "shared", &(struct fs_removal){0}), -ENOENT);
+}
+
+static int end_early(void *user)
+{
+	return --*(int *)user < 0 ? -ECANCELED : 0;
+}
+
+static void removal_can_be_ended(void)
+{
+	int beats = 2;
+	const struct fs_removal how = {.beat = end_early, .user = &beats};
+
+	must(mkdirat(top_fd, "tree", 0700) == 0 && mkdirat(top_fd, "tree/1", 0700) == 0 &&
+		mkdirat(top_fd, "tree/2", 0700) == 0 && mkdirat(top_fd, "tree/3", 0700) == 0);
+	check_int(fs_remove(top_fd, "tree", &how), -ECANCELED);
+	check_int(faccessat(top_fd, "tree", F_OK, 0), 0);
+	beats = 1;
+	check_int(fs_remove(top_fd, "tree", &how), 0);
+}
+
 /* Return 0 if a tree with closed directories was removed, and nothing else was opened. */
 static int remove_closed(void)
 {
@@ -321,6 +404,9 @@ int main(void)
 	run_test(within);
 	run_test(renaming_replaces_nothing);
 	run_test(removal_follows_no_link);
+	run_test(removal_goes_to_any_depth);
+	run_test(the_files_of_others_stay);
+	run_test(removal_can_be_ended);
 	run_test(closed_directories_are_removed);
 	run_test(joins);
 	run_test(absolutes);

@@ -4,7 +4,6 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "files/beneath.h"
-#include "files/remove.h"
 #include "files/tree.h"
 #include "tap.h"
 #include "torture.h"
@@ -77,12 +76,13 @@ static void find(void)
 
 static void remove_all(void)
 {
-	struct files_error e = {0};
+	_cleanup_(buf_donep) struct buf where = BUF_INIT(4096);
+	const struct fs_removal how = {.where = &where};
 
 	(void)!mkdirat(dir, "gone", 0755);
 	(void)!mkdirat(dir, "gone/a", 0755);
 	(void)!mkdirat(dir, "gone/a/b", 0755);
-	check_answer(remove_tree(dir, "gone", NULL, NULL, &e));
+	check_answer(fs_remove(dir, "gone", &how));
 }
 
 static void each_allocation_fails(void)

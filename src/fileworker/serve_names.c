@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on names: what there is, and changes to it. */
 #include "base/fd.h"
-#include "files/remove.h"
+#include "base/fs.h"
 #include "fileworker/serve_internal.h"
 
 #include <dirent.h>
@@ -174,6 +174,17 @@ static int beat(void *user)
 	return server_beat(user);
 }
 
+static int remove_tree(struct server *s, const struct beneath *at, struct files_error *e)
+{
+	_cleanup_(buf_donep) struct buf where = BUF_INIT(SIZE_MAX);
+	const struct fs_removal how = {.beat = beat, .user = s, .where = &where};
+	int r = fs_remove(at->dir, at->name, &how);
+
+	return r < 0 && r != -ECANCELED && buf_len(&where) > 0
+		       ? files_fail(e, -r, buf_str(&where), NULL)
+		       : r;
+}
+
 int serve_remove(struct server *s, const struct files_request *q, struct files_error *e)
 {
 	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;
@@ -184,7 +195,7 @@ int serve_remove(struct server *s, const struct files_request *q, struct files_e
 	if (!at.name[0])
 		return files_fail(e, EINVAL, STR_NULL, "that cannot be removed");
 	if (q->flags & FILES_RECURSIVE)
-		return remove_tree(at.dir, at.name, beat, s, e);
+		return remove_tree(s, &at, e);
 	if (unlinkat(at.dir, at.name, 0) == 0)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
