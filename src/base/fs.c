@@ -122,6 +122,27 @@ int fs_open_private_dir(const char *path, struct cloche_err *err)
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
+DIR *fs_list(int dirfd, const char *path)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!list)
+		fd_close(fd);
+	return list;
+}
+
+struct dirent *fs_list_next(DIR *list)
+{
+	struct dirent *e;
+
+	do {
+		errno = 0;
+		e = readdir(list);
+	} while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
+	return e;
+}
+
 int fs_rename_new(int dirfd, const char *from, const char *to)
 {
 	struct stat st;

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include <dirent.h>
 #include <sys/stat.h>
 
 /* The attribute of a directory in a layer that hides what the layers below have in it: "y". */
@@ -55,6 +56,17 @@ _warn_unused_ int fs_remove(int dirfd, const char *name, const struct fs_removal
 
 /* The same with force. A missing tree is fine. */
 int fs_remove_tree(int dirfd, const char *name);
+
+/* Open a directory to list its names; a link at the end of path is not followed. Return NULL with
+ * errno on failure. */
+DIR *fs_list(int dirfd, const char *path);
+/* Return the next entry but "." and "..". NULL with errno: 0 after the last one. */
+struct dirent *fs_list_next(DIR *list);
+static inline void fs_list_closep(DIR **list)
+{
+	if (*list)
+		closedir(*list);
+}
 
 /* Return the user's home directory: $HOME, or the account's if $HOME is unset, relative or "/".
  * Heap; NULL if there is none. Privileged programs ignore the variable. */

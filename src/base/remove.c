@@ -6,7 +6,6 @@
 #include "base/fs.h"
 #include "base/rand.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,12 +63,9 @@ static int remove_contents(struct remover *r, DIR *dir)
 	struct dirent *e;
 	int result = 0;
 
-	while ((result == 0 || how->force) && (e = readdir(dir))) {
-		int one;
+	while ((result == 0 || how->force) && (e = fs_list_next(dir))) {
+		int one = how->beat ? how->beat(how->user) : 0;
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		one = how->beat ? how->beat(how->user) : 0;
 		if (one == 0 && how->where)
 			one = buf_printf(how->where, "%s%s", before ? "/" : "", e->d_name);
 		if (one == 0)

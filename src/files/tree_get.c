@@ -7,10 +7,10 @@
  * Memory holds the names in each directory on the way from the top, and the first name of each file
  * that has several. */
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/hash.h"
 #include "files/tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -226,26 +226,18 @@ static int add_name(struct strs *s, size_t *cap, const char *name)
 
 static int read_names(int fd, struct strs *ret)
 {
-	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *dir = own < 0 ? NULL : fdopendir(own);
+	_cleanup_(fs_list_closep) DIR *dir = fs_list(fd, ".");
 	struct dirent *d;
 	size_t cap = 0;
+	int r = 0;
 
 	*ret = (struct strs){0};
-	if (!dir) {
-		r = -errno;
-		fd_close(own);
-		return r;
-	}
-	errno = 0;
-	while (r == 0 && (d = readdir(dir))) {
-		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
-			r = add_name(ret, &cap, d->d_name);
-		errno = 0;
-	}
+	if (!dir)
+		return -errno;
+	while (r == 0 && (d = fs_list_next(dir)))
+		r = add_name(ret, &cap, d->d_name);
 	if (r == 0)
 		r = -errno;
-	closedir(dir);
 	if (r < 0)
 		names_free(ret);
 	else if (ret->n)

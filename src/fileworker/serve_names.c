@@ -4,7 +4,6 @@
 #include "base/fs.h"
 #include "fileworker/serve_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -92,14 +91,11 @@ static int list_some(struct server *s, DIR *dir)
 	int r = 0;
 
 	while (r == 0 && f.w.b && buf_len(f.w.b) - f.mark < ENTRIES_BYTES) {
-		errno = 0;
-		d = readdir(dir);
-		if (!d) {
-			r = errno ? -errno : 1;
-			break;
-		}
-		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+		d = fs_list_next(dir);
+		if (d)
 			r = put_entry(&f, dirfd(dir), d->d_name);
+		else
+			r = errno ? -errno : 1;
 	}
 	if (f.w.b && buf_len(f.w.b) - f.mark == CHAN_HEADER) {
 		chan_abort(&s->c, f.mark);

@@ -11,10 +11,10 @@
  * A file is watched through its directory, so that its replacement by a rename is seen as well. The
  * kernel does not wait for slow readers: the events that it drops are reported as an overflow. */
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/hash.h"
 #include "fileworker/serve_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -219,12 +219,11 @@ static int look_at(struct watcher *w, struct node *n, DIR *dir, bool tell, struc
 	struct dirent *d;
 	int r = 0;
 
-	while (r == 0 && (d = readdir(dir))) {
+	while (r == 0 && (d = fs_list_next(dir))) {
 		struct files_event m = {.change = FILES_CREATED};
 		struct stat st;
 
-		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
-			fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		m.is_directory = S_ISDIR(st.st_mode);
 		if (tell) {
@@ -246,24 +245,19 @@ static int look_through(struct watcher *w, bool tell)
 
 	while (r == 0 && w->todo) {
 		struct node *n = w->todo;
-		int dir, fd;
-		DIR *d;
+		_cleanup_(fs_list_closep) DIR *d = NULL;
+		int dir;
 
 		w->todo = n->next;
 		n->next = NULL;
 		if (!w->recursive)
 			continue;
 		dir = open_node(w, n);
-		fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		d = fd < 0 ? NULL : fdopendir(fd);
+		d = dir < 0 ? NULL : fs_list(dir, ".");
 		fd_close(dir);
-		if (!d) {
-			/* Gone, or not permitted. */
-			fd_close(fd);
-			continue;
-		}
+		if (!d)
+			continue; /* gone, or not permitted */
 		r = look_at(w, n, d, tell, &path);
-		closedir(d);
 		if (r == 0)
 			r = server_check(w->s);
 	}

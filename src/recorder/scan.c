@@ -21,7 +21,6 @@
 #include "base/fs.h"
 #include "recorder/recorder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -293,12 +292,8 @@ static int read_names(struct walk *w, DIR *d, const struct stat *st, struct dirn
 	int r = 0;
 
 	names->unchanged_nsec = 0;
-	errno = 0;
-	while (r == 0 && (e = readdir(d))) {
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = look_at_name(w, names, s, dirfd(d), e->d_name, NULL, err);
-		errno = 0;
-	}
+	while (r == 0 && (e = fs_list_next(d)))
+		r = look_at_name(w, names, s, dirfd(d), e->d_name, NULL, err);
 	if (r == 0 && errno == 0 && s->missed != w->r->turn && !w->r->overfull &&
 		!is_unsure(w->r, st)) {
 		names->inode = st->st_ino;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "state/blobs.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/rand.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -127,18 +127,14 @@ int blobs_lock(int dir, bool exclusive, struct cloche_err *err)
 int blobs_collect(
 	int dir, blob_used_fn is_used, void *user, uint64_t *ret_bytes, struct cloche_err *err)
 {
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_(fs_list_closep) DIR *d = fs_list(dir, ".");
 	const struct dirent *e;
+	int n = 0;
 
 	*ret_bytes = 0;
-	if (!d) {
-		int e_no = errno;
-
-		fd_close(fd);
-		return err_sys(err, e_no, "list the blobs");
-	}
-	while ((e = readdir(d))) {
+	if (!d)
+		return err_sys(err, errno, "list the blobs");
+	while ((e = fs_list_next(d))) {
 		struct str name = str_from(e->d_name);
 		struct stat st;
 
@@ -152,6 +148,5 @@ int blobs_collect(
 		*ret_bytes += (uint64_t)st.st_size;
 		n++;
 	}
-	closedir(d);
 	return n;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "state/logs.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/strset.h"
 #include "cassette/cassette.h"
 #include "state/background.h"
 #include "state/blobs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,17 +34,13 @@ bool oplog_is_name(struct str name)
 
 int oplogs_each(int logs, oplogs_fn fn, void *user, struct cloche_err *err)
 {
-	int fd = openat(logs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_(fs_list_closep) DIR *d = fs_list(logs, ".");
 	const struct dirent *e;
+	int r = 0;
 
-	if (!d) {
-		int e_no = errno;
-
-		fd_close(fd);
-		return err_sys(err, e_no, "list the logs");
-	}
-	while (r == 0 && (e = readdir(d))) {
+	if (!d)
+		return err_sys(err, errno, "list the logs");
+	while (r == 0 && (e = fs_list_next(d))) {
 		struct str name = str_from(e->d_name);
 		char id[OPLOG_NAME_MAX + 1];
 
@@ -56,7 +52,6 @@ int oplogs_each(int logs, oplogs_fn fn, void *user, struct cloche_err *err)
 		snprintf(id, sizeof(id), "%.*s", STR_FMT(name));
 		r = fn(logs, id, user, err);
 	}
-	closedir(d);
 	return r < 0 ? r : 0;
 }
 
