@@ -9,10 +9,10 @@
  * No process in the room can reach these files. */
 #include "api/context.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/parse.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -201,22 +201,18 @@ static int compare_names(const void *a, const void *b)
 static int list_names(int dir, char ***ret, size_t *ret_n, struct cloche_err *err)
 {
 	_cleanup_(strv_freep) char **names = NULL;
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+	_cleanup_(fs_list_closep) DIR *list = fs_list(dir, ".");
 	struct dirent *e;
 	size_t n = 0;
 	int r = 0;
 
-	if (!list) {
-		fd_close(fd);
+	if (!list)
 		return err_sys(err, errno, "list the contexts");
-	}
-	while (r == 0 && (e = readdir(list)))
+	while (r == 0 && (e = fs_list_next(list)))
 		if (context_check_name(e->d_name, NULL) == 0) {
 			r = strv_add(&names, str_from(e->d_name));
 			n++;
 		}
-	closedir(list);
 	if (r < 0)
 		return err_nomem(err);
 	if (n > 0)

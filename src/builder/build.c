@@ -12,7 +12,6 @@
 #include "ipc/statedir.h"
 #include <cloche/image_build.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -152,13 +151,10 @@ static void place_done(struct place *p)
 /* Remove what killed builds have left: their locks are free. */
 static void sweep(int dir)
 {
-	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	_cleanup_(fs_list_closep) DIR *d = fs_list(dir, ".");
 	const struct dirent *e;
 
-	if (!d)
-		fd_close(copy);
-	while (d && (e = readdir(d))) {
+	while (d && (e = fs_list_next(d))) {
 		_cleanup_(freep) char *lock = NULL;
 		_cleanup_fd_ int fd = -1;
 
@@ -169,8 +165,6 @@ static void sweep(int dir)
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
 			(void)fs_remove_tree(dir, e->d_name);
 	}
-	if (d)
-		closedir(d);
 }
 
 static int take_lock(cloche_image_build *b, struct place *p, struct cloche_err *err)

@@ -7,7 +7,6 @@
 #include "base/rand.h"
 #include "image/store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -84,16 +83,13 @@ static bool remove_layer(int layers, const char *name)
 
 static int sweep(int at, const struct used *used, bool of_layers, struct image_freed *ret)
 {
-	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_(fs_list_closep) DIR *d = fs_list(at, ".");
 	const struct dirent *e;
 	struct stat st;
 
-	if (!d) {
-		fd_close(fd);
+	if (!d)
 		return -errno;
-	}
-	while ((e = readdir(d))) {
+	while ((e = fs_list_next(d))) {
 		if (!image_is_hex(str_from(e->d_name)) || used_has(used, e->d_name))
 			continue;
 		if (of_layers && !remove_layer(at, e->d_name)) {
@@ -106,7 +102,6 @@ static int sweep(int at, const struct used *used, bool of_layers, struct image_f
 			ret->bytes += (uint64_t)st.st_size;
 		}
 	}
-	closedir(d);
 	return 0;
 }
 

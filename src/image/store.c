@@ -5,7 +5,6 @@
 #include "base/rand.h"
 #include "ipc/statedir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -65,19 +64,14 @@ void image_store_close(struct image_store *s)
 /* Call fn with each name; fn may remove it. */
 static int each_name(int at, int (*fn)(void *user, const char *name), void *user)
 {
-	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_(fs_list_closep) DIR *d = fs_list(at, ".");
 	const struct dirent *e;
 	int r = 0;
 
-	if (!d) {
-		fd_close(fd);
+	if (!d)
 		return -errno;
-	}
-	while (r == 0 && (e = readdir(d)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = fn(user, e->d_name);
-	closedir(d);
+	while (r == 0 && (e = fs_list_next(d)))
+		r = fn(user, e->d_name);
 	return r;
 }
 

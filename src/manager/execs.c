@@ -5,7 +5,6 @@
 #include "base/parse.h"
 #include "ipc/rundir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,19 +21,14 @@ static int execs_compare(const void *a, const void *b)
 
 int execs_list(int dir, uint32_t **ret, size_t *ret_n)
 {
-	int fd = openat(dir, RUNDIR_EXECS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+	_cleanup_(fs_list_closep) DIR *list = fs_list(dir, RUNDIR_EXECS);
 	_cleanup_(freep) uint32_t *numbers = NULL;
 	size_t n = 0, cap = 0;
 	struct dirent *e;
 
-	if (!list) {
-		int r = -errno;
-
-		fd_close(fd);
-		return r;
-	}
-	while ((e = readdir(list))) {
+	if (!list)
+		return -errno;
+	while ((e = fs_list_next(list))) {
 		uint64_t number;
 
 		if (parse_u64(str_from(e->d_name), UINT32_MAX, &number) < 0)
@@ -42,15 +36,12 @@ int execs_list(int dir, uint32_t **ret, size_t *ret_n)
 		if (n == cap) {
 			uint32_t *more = reallocarray(numbers, cap = cap * 2 + 16, sizeof(*more));
 
-			if (!more) {
-				closedir(list);
+			if (!more)
 				return -ENOMEM;
-			}
 			numbers = more;
 		}
 		numbers[n++] = (uint32_t)number;
 	}
-	closedir(list);
 	if (n)
 		qsort(numbers, n, sizeof(*numbers), execs_compare);
 	*ret = TAKE_PTR(numbers);

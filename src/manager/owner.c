@@ -5,11 +5,11 @@
  * that: one whose owner dies meanwhile counts twice, and not never. */
 #include "manager/owner.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/json.h"
 #include "base/strv.h"
 #include "manager/sandboxes.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -121,18 +121,13 @@ static uint64_t add(uint64_t sum, uint64_t n)
 /* Add up the promises of all live owners except o. Return 0 or -errno. */
 static int add_up(int dir, const struct owner *o, uint64_t *ret)
 {
-	int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = again >= 0 ? fdopendir(again) : NULL;
+	_cleanup_(fs_list_closep) DIR *list = fs_list(dir, ".");
 	struct dirent *e;
 	uint64_t sum = 0;
 
-	if (!list) {
-		int r = -errno;
-
-		fd_close(again);
-		return r;
-	}
-	while ((e = readdir(list))) {
+	if (!list)
+		return -errno;
+	while ((e = fs_list_next(list))) {
 		_cleanup_fd_ int fd = -1;
 		uint64_t promise;
 
@@ -142,7 +137,6 @@ static int add_up(int dir, const struct owner *o, uint64_t *ret)
 		promise = fd >= 0 ? read_promise(fd) : 0;
 		sum = add(sum, promise);
 	}
-	closedir(list);
 	*ret = sum;
 	return 0;
 }

@@ -14,7 +14,6 @@
 #include "manager/own.h"
 #include "provider/provider.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,18 +33,12 @@ void sandbox_entry_done(struct sandbox_entry *e)
 
 void manager_remove_dir(int base, int dir, const char *name)
 {
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+	_cleanup_(fs_list_closep) DIR *list = fs_list(dir, ".");
 	struct dirent *e;
 
-	while (list && (e = readdir(list)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-			strcmp(e->d_name, RUNDIR_LOCK) != 0)
+	while (list && (e = fs_list_next(list)))
+		if (strcmp(e->d_name, RUNDIR_LOCK) != 0)
 			fs_remove_tree(dir, e->d_name);
-	if (list)
-		closedir(list);
-	else
-		fd_close(fd);
 	fs_remove_tree(base, name);
 }
 
@@ -134,30 +127,18 @@ static int compare_ids(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Return NULL with errno on failure. */
-static DIR *open_list(int base)
-{
-	int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-
-	if (!dir)
-		fd_close(fd);
-	return dir;
-}
-
 /* Add the names in the directory for which wanted() is true. Return 0 or -errno. */
 static int list_names(int base, bool (*wanted)(struct str name), char ***ret)
 {
-	DIR *dir = open_list(base);
+	_cleanup_(fs_list_closep) DIR *dir = fs_list(base, ".");
 	struct dirent *e;
 	int r = 0;
 
 	if (!dir)
 		return -errno;
-	while (r == 0 && (e = readdir(dir)))
+	while (r == 0 && (e = fs_list_next(dir)))
 		if (wanted(str_from(e->d_name)))
 			r = strv_add(ret, str_from(e->d_name));
-	closedir(dir);
 	return r;
 }
 

@@ -9,7 +9,6 @@
 #include "jail/source.h"
 #include "session/document.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -181,21 +180,15 @@ struct session *session_free(struct session *s)
 /* Remove half-written files of a crash. While we hold the lock, no other process writes here. */
 static void remove_leftovers(struct session *s)
 {
-	int fd = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_(fs_list_closep) DIR *dir = fs_list(s->fd, ".");
 	struct dirent *e;
 
-	if (!dir) {
-		fd_close(fd);
-		return;
-	}
-	while ((e = readdir(dir))) {
+	while (dir && (e = fs_list_next(dir))) {
 		struct str name = str_from(e->d_name);
 
 		if (str_starts(name, STR(SESSION_FILE ".")) && str_ends(name, STR(".tmp")))
 			unlinkat(s->fd, e->d_name, 0);
 	}
-	closedir(dir);
 }
 
 static int load(struct session *s, struct cloche_err *err)

@@ -20,7 +20,6 @@
 #include "base/fs.h"
 #include "provider/native/layers.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -232,20 +231,16 @@ static int names_add(struct walk *w, struct names *s, const char *name)
 /* Add the names of a directory (opened for reading). */
 static int names_read(struct walk *w, struct names *s, int fd)
 {
-	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	_cleanup_(fs_list_closep) DIR *dir = fs_list(fd, ".");
 	struct dirent *e;
 	int r = 0;
 
 	if (!dir) {
-		fd_close(copy);
 		note_incomplete(w, E_SYSTEM, "cannot be read");
 		return 0;
 	}
-	while (r == 0 && (e = readdir(dir)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = names_add(w, s, e->d_name);
-	closedir(dir);
+	while (r == 0 && (e = fs_list_next(dir)))
+		r = names_add(w, s, e->d_name);
 	return r < 0 ? r : 0;
 }
 

@@ -20,7 +20,6 @@
 #include "provider/native/layers.h"
 #include "provider/native/setid.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -81,19 +80,9 @@ static int make_dir(
 
 static int is_empty(int dir)
 {
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
-	bool empty = true;
+	_cleanup_(fs_list_closep) DIR *d = fs_list(dir, ".");
 
-	if (!d) {
-		fd_close(fd);
-		return -ENOMEM;
-	}
-	while (empty && (e = readdir(d)))
-		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-	closedir(d);
-	return empty;
+	return d ? fs_list_next(d) == NULL : -ENOMEM;
 }
 
 /* Make the text of the marker for a directory with that root. */

@@ -20,7 +20,6 @@
 #include "provider/native/mount.h"
 #include "provider/native/parts.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -127,23 +126,17 @@ static int own_dir(struct owning *o, int lower, int upper, const char *name, int
 /* The directories where npm -g and pip install if they do not use "local". */
 static int own_libraries(struct owning *o, int lower, int upper)
 {
-	int fd = openat(lower, "lib", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *lib = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_(fs_list_closep) DIR *lib = fs_list(lower, "lib");
 	struct dirent *e;
 	char path[300];
 	int r = 0;
 
-	if (!lib) {
-		fd_close(fd);
-		return 0;
-	}
-	while (r == 0 && (e = readdir(lib))) {
+	while (lib && r == 0 && (e = fs_list_next(lib))) {
 		if (strcmp(e->d_name, "node_modules") != 0 && strncmp(e->d_name, "python3", 7) != 0)
 			continue;
 		snprintf(path, sizeof(path), "lib/%s", e->d_name);
 		r = own_dir(o, lower, upper, path, 1);
 	}
-	closedir(lib);
 	return r;
 }
 

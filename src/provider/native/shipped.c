@@ -18,7 +18,6 @@
 #include "base/md5.h"
 #include "base/sha256.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -167,25 +166,18 @@ static int shipped_copy_ucf(struct copying *c, struct str hashes)
 static int shipped_visit(struct copying *c, const char *path, int depth,
 	int (*fn)(struct copying *c, const char *path, mode_t mode, int depth))
 {
-	int fd = openat(c->root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_(fs_list_closep) DIR *dir = fs_list(c->root, path);
 	struct dirent *e;
 	char name[PATH_MAX];
 	struct stat st;
+	int r = 0;
 
-	if (!dir) {
-		fd_close(fd);
-		return 0;
-	}
-	while (r == 0 && (e = readdir(dir))) {
+	while (dir && r == 0 && (e = fs_list_next(dir))) {
 		int n = snprintf(name, sizeof(name), "%s/%s", path, e->d_name);
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || n >= PATH_MAX)
-			continue;
-		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		if (n < PATH_MAX && fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			r = fn(c, name, st.st_mode, depth);
 	}
-	closedir(dir);
 	return r;
 }
 
@@ -325,25 +317,19 @@ static int shipped_hold(int base, const char *name)
  */
 static void shipped_remove_others(int base, const char *name)
 {
-	int at = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = at < 0 ? NULL : fdopendir(at);
+	_cleanup_(fs_list_closep) DIR *dir = fs_list(base, ".");
 	struct dirent *e;
 
-	if (!dir) {
-		fd_close(at);
-		return;
-	}
-	while ((e = readdir(dir))) {
+	while (dir && (e = fs_list_next(dir))) {
 		_cleanup_fd_ int fd = -1;
 
 		if (!str_starts(str_from(e->d_name), STR(SHIPPED_PREFIX)) ||
 			strcmp(e->d_name, name) == 0)
 			continue;
-		fd = openat(at, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		fd = openat(base, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-			fs_remove_tree(at, e->d_name);
+			fs_remove_tree(base, e->d_name);
 	}
-	closedir(dir);
 }
 
 static int shipped_make(
