@@ -135,6 +135,31 @@ int fd_read_to_end(int fd, struct buf *b)
 	}
 }
 
+int fd_next_line(int fd, struct buf *b, uint64_t at, uint64_t end, struct str *ret)
+{
+	enum { CHUNK = 64 * 1024 };
+	size_t n = str_chr(buf_str(b), '\n');
+
+	while (n == buf_len(b)) {
+		size_t want = (size_t)MIN(end - (at + n), (uint64_t)CHUNK);
+		ssize_t got;
+		char *to;
+		int r = want ? buf_reserve(b, want, &to) : 0;
+
+		if (r < 0)
+			return r;
+		do
+			got = want ? pread(fd, to, want, (off_t)(at + n)) : 0;
+		while (got < 0 && errno == EINTR);
+		if (got <= 0)
+			return got < 0 ? -errno : 0;
+		buf_commit(b, (size_t)got);
+		n += str_chr(str_from_index(buf_str(b), n), '\n');
+	}
+	*ret = str_prefix(buf_str(b), n);
+	return 1;
+}
+
 int fd_sanitize_stdio(void)
 {
 	int fd;

@@ -34,6 +34,10 @@ _warn_unused_ int fd_pipe(int ret_fds[2]);
 _warn_unused_ int fd_socketpair(int type, int ret_fds[2]);
 /* Read into b to the end of file; -E2BIG if the content exceeds b's maximum. */
 _warn_unused_ int fd_read_to_end(int fd, struct buf *b);
+/* Get the line at the front of b, which holds a file from offset `at` on; read more of the file, up
+ * to offset `end`, if needed. Return 1 with the line, without its newline, in *ret; 0 if no whole
+ * line follows (b then has the rest); -E2BIG if the line exceeds b's maximum; or another -errno. */
+_warn_unused_ int fd_next_line(int fd, struct buf *b, uint64_t at, uint64_t end, struct str *ret);
 /* Open /dev/null for each standard descriptor that is closed, so that no later open() gets its
  * number. */
 _warn_unused_ int fd_sanitize_stdio(void);

@@ -6,25 +6,18 @@
  * writer puts at the front. The file may have been changed meanwhile, so every line that is used is
  * checked again. */
 #include "cassette/cassette.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { CHUNK = 128 << 10, PASSED_AT_ONCE = 1 << 20 };
 
-/* The state of an exchange while its request's body is read. */
-struct sending {
-	struct sha256 digest;
-	bool ended, cut;
-};
-
 struct loading {
 	struct cassette *c;
-	struct sending **sending; /* one for each exchange, NULL if its request has ended */
+	struct sha256 **sending; /* of the bodies of requests; NULL if one has ended */
 	size_t cap;
-	uint64_t lines;
 	struct cassette_line line;
 };
 
@@ -38,7 +31,7 @@ static int grow(struct loading *q, struct cloche_err *err)
 	struct cassette *c = q->c;
 	size_t cap = q->cap ? q->cap * 2 : 64;
 	struct cassette_exchange *v;
-	struct sending **sending;
+	struct sha256 **sending;
 
 	if (c->n < q->cap)
 		return 0;
@@ -48,7 +41,7 @@ static int grow(struct loading *q, struct cloche_err *err)
 	v = reallocarray(c->v, cap, sizeof(*v));
 	if (v)
 		c->v = v;
-	sending = reallocarray(q->sending, cap, sizeof(struct sending *));
+	sending = reallocarray(q->sending, cap, sizeof(struct sha256 *));
 	if (sending)
 		q->sending = sending;
 	if (!v || !sending)
@@ -70,7 +63,7 @@ void cassette_digest_request(struct str method, struct str url, char ret[SHA256_
 static int begin_exchange(struct loading *q, uint64_t at, struct cloche_err *err)
 {
 	struct cassette *c = q->c;
-	struct sending *s;
+	struct sha256 *s;
 	int r;
 
 	if (c->n > 0 && q->line.number <= c->v[c->n - 1].number)
@@ -81,7 +74,7 @@ static int begin_exchange(struct loading *q, uint64_t at, struct cloche_err *err
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_nomem(err);
-	sha256_init(&s->digest);
+	sha256_init(s);
 	q->sending[c->n] = s;
 	c->v[c->n++] = (struct cassette_exchange){.number = q->line.number,
 		.usec = q->line.usec,
@@ -125,10 +118,10 @@ static void add_piece(struct cassette_body *b, uint64_t at, uint64_t end, size_t
 
 static void end_sending(struct loading *q, struct cassette_exchange *e)
 {
-	struct sending **s = &q->sending[e - q->c->v];
+	struct sha256 **s = &q->sending[e - q->c->v];
 
 	e->sent.whole = !e->cut;
-	sha256_hex(&(*s)->digest, e->sent_digest);
+	sha256_hex(*s, e->sent_digest);
 	free(*s);
 	*s = NULL;
 }
@@ -138,7 +131,7 @@ static int take_part(struct loading *q, struct cassette_exchange *e, uint64_t at
 	struct cloche_err *err)
 {
 	const struct cassette_line *l = &q->line;
-	struct sending *s = q->sending[e - q->c->v];
+	struct sha256 *s = q->sending[e - q->c->v];
 	bool is_sending = l->kind == CASSETTE_SENT || l->kind == CASSETTE_SENT_END;
 
 	if (is_sending && !s)
@@ -151,7 +144,7 @@ static int take_part(struct loading *q, struct cassette_exchange *e, uint64_t at
 	case CASSETTE_REQUEST:
 		break;
 	case CASSETTE_SENT:
-		sha256_add(&s->digest, l->piece);
+		sha256_add(s, l->piece);
 		add_piece(&e->sent, at, end, l->piece.n);
 		break;
 	case CASSETTE_SENT_END:
@@ -212,63 +205,42 @@ static int take_line(
 	return e ? take_part(q, e, at, end, err) : bad_order(err, "its exchange has no request");
 }
 
-/* Read more of the file, from offset behind up to end, into b. Return 1, or 0 at the end. */
-static int read_more(int fd, struct buf *b, uint64_t behind, uint64_t end, struct cloche_err *err)
+/* As fd_next_line(), with err set. */
+static int next_line(
+	int fd, struct buf *b, uint64_t at, uint64_t end, struct str *ret, struct cloche_err *err)
 {
-	size_t want = (size_t)MIN(end - behind, (uint64_t)CHUNK);
-	char *to;
-	ssize_t n;
-	int r;
+	int r = fd_next_line(fd, b, at, end, ret);
 
-	if (want == 0)
-		return 0;
-	r = buf_reserve(b, want, &to);
 	if (r == -ENOMEM)
 		return err_nomem(err);
-	if (r < 0)
+	if (r == -E2BIG)
 		return err_set(err, E_CORRUPT, "a line is too long");
-	do
-		n = pread(fd, to, want, (off_t)behind);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return err_sys(err, errno, "read a cassette");
-	buf_commit(b, (size_t)n);
-	return n > 0;
+	return r < 0 ? err_sys(err, -r, "read a cassette") : r;
 }
 
 static int load(struct loading *q, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT((size_t)CASSETTE_LINE_MAX + CHUNK);
+	unsigned long long lines = 0;
 	uint64_t at = 0;
-	size_t looked = 0;
+	struct str text;
 	struct stat st;
-	int r = 1;
+	int r;
 
 	if (fstat(q->c->fd, &st) < 0)
 		return err_sys(err, errno, "read a cassette");
-	while (r > 0) {
-		struct str all = buf_str(&b);
-		size_t n = looked + str_chr(str_from_index(all, looked), '\n');
+	while ((r = next_line(q->c->fd, &b, at, (uint64_t)st.st_size, &text, err)) == 1) {
+		size_t n = text.n + 1;
 
-		looked = n;
-		if (n == all.n) {
-			r = read_more(q->c->fd, &b, at + all.n, (uint64_t)st.st_size, err);
-			if (r < 0)
-				return err_wrap(
-					err, r, "line %llu", (unsigned long long)q->lines + 1);
-			continue;
-		}
-		q->lines++;
-		if (n > 0)
-			r = take_line(q, str_prefix(all, n), at, at + n + 1, err);
+		lines++;
+		if (text.n > 0)
+			r = take_line(q, text, at, at + n, err);
 		if (r < 0)
-			return err_wrap(err, r, "line %llu", (unsigned long long)q->lines);
-		r = 1;
-		buf_consume(&b, n + 1);
-		at += n + 1;
-		looked = 0;
+			return err_wrap(err, r, "line %llu", lines);
+		buf_consume(&b, n);
+		at += n;
 	}
-	return r;
+	return r < 0 ? err_wrap(err, r, "line %llu", lines + 1) : 0;
 }
 
 int cassette_load(struct cassette *c, int fd, struct cloche_err *err)
@@ -291,24 +263,6 @@ void cassette_done(struct cassette *c)
 {
 	free(c->v);
 	*c = CASSETTE_INIT;
-}
-
-/* Get the line at the front of b, which holds the file from `at` on. Return 1, or 0 if there is
- * none. */
-static int next_line(
-	int fd, struct buf *b, uint64_t at, uint64_t end, struct str *ret, struct cloche_err *err)
-{
-	size_t n = str_chr(buf_str(b), '\n');
-	int r;
-
-	while (n == buf_len(b)) {
-		r = read_more(fd, b, at + n, end, err);
-		if (r <= 0)
-			return r;
-		n += str_chr(str_from_index(buf_str(b), n), '\n');
-	}
-	*ret = str_prefix(buf_str(b), n);
-	return 1;
 }
 
 int cassette_read_at(

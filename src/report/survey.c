@@ -2,11 +2,11 @@
 /* The first reading: the end of each command and the place of its line, the files that change, and
  * the facts for the head of the page. */
 #include "agent/lines.h"
+#include "base/fd.h"
 #include "report/internal.h"
 #include "state/oplog.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 struct surveying {
 	struct report *r;
@@ -308,24 +308,14 @@ void survey_done(struct report *r)
 int report_read_line(
 	const struct report *r, uint64_t at, struct state_line *ret, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf line = BUF_INIT(STATE_LINE_MAX);
-	size_t n = 0;
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(STATE_LINE_MAX);
+	struct str line;
+	int e = fd_next_line(r->source->log, &b, at, UINT64_MAX, &line);
 
-	for (;;) {
-		char *p;
-		ssize_t got;
-
-		if (buf_reserve(&line, 64 << 10, &p) < 0)
-			return err_nomem(err);
-		got = pread(r->source->log, p, 64 << 10, (off_t)(at + buf_len(&line)));
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0 || (got == 0 && buf_len(&line) == 0))
-			return 1;
-		buf_commit(&line, (size_t)got);
-		n = str_chr(buf_str(&line), '\n');
-		/* The last line of a file may have no newline. */
-		if (n < buf_len(&line) || got == 0)
-			return state_line_read(ret, str_prefix(buf_str(&line), n), err);
-	}
+	if (e == -ENOMEM || e == -E2BIG)
+		return err_nomem(err);
+	/* The last line of a file may have no newline. */
+	if (e == 0)
+		line = buf_str(&b);
+	return e < 0 || buf_len(&b) == 0 ? 1 : state_line_read(ret, line, err);
 }

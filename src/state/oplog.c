@@ -164,25 +164,6 @@ static int take_line(struct reading *q, struct str text, struct cloche_err *err)
 	return 0;
 }
 
-/* Take the whole lines of b. *looked: length of the part that is known to have no newline. */
-static int take_lines(struct reading *q, struct buf *b, size_t *looked, struct cloche_err *err)
-{
-	int r = 0;
-
-	while (r == 0) {
-		struct str all = buf_str(b);
-		size_t end = *looked + str_chr(str_from_index(all, *looked), '\n');
-
-		*looked = end;
-		if (end == all.n)
-			break;
-		r = take_line(q, str_prefix(all, end), err);
-		buf_consume(b, end + 1);
-		*looked = 0;
-	}
-	return r;
-}
-
 static int no_log(struct cloche_err *err)
 {
 	return err_set(err, E_CORRUPT,
@@ -213,32 +194,26 @@ static int take_tail(struct reading *q, struct str text, struct cloche_err *err)
 static int read_from(struct reading *q, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT((size_t)STATE_LINE_MAX + CHUNK + 1);
-	uint64_t at = q->l->size;
-	size_t looked = 0;
+	struct oplog *l = q->l;
+	struct str line;
+	int r;
 
-	for (;;) {
-		char *to;
-		ssize_t n;
-		int r = buf_reserve(&b, CHUNK, &to);
+	while ((r = fd_next_line(l->fd, &b, l->size, UINT64_MAX, &line)) == 1) {
+		size_t n = line.n + 1;
 
-		if (r == -ENOMEM)
-			return err_nomem(err);
-		if (r < 0)
-			return err_set(err, E_CORRUPT, "%s, entry %llu: the line is too long",
-				q->l->file, (unsigned long long)q->l->number + 1);
-		do
-			n = pread(q->l->fd, to, CHUNK, (off_t)at);
-		while (n < 0 && errno == EINTR);
-		if (n < 0)
-			return err_sys(err, errno, "read %s", q->l->file);
-		if (n == 0)
-			return q->torn ? take_tail(q, buf_str(&b), err) : 0;
-		buf_commit(&b, (size_t)n);
-		at += (uint64_t)n;
-		r = take_lines(q, &b, &looked, err);
+		r = take_line(q, line, err);
 		if (r != 0)
 			return r;
+		buf_consume(&b, n);
 	}
+	if (r == -ENOMEM)
+		return err_nomem(err);
+	if (r == -E2BIG)
+		return err_set(err, E_CORRUPT, "%s, entry %llu: the line is too long", l->file,
+			(unsigned long long)l->number + 1);
+	if (r < 0)
+		return err_sys(err, -r, "read %s", l->file);
+	return q->torn ? take_tail(q, buf_str(&b), err) : 0;
 }
 
 /* Whether nothing was appended since the last read. */
