@@ -105,3 +105,12 @@ void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_MAX])
 	for (size_t i = 0; i < 8; i++)
 		snprintf(ret + 8 * i, 9, "%08x", h->state[i]);
 }
+
+void sha256_text(struct str text, char ret[SHA256_HEX_MAX])
+{
+	struct sha256 h;
+
+	sha256_init(&h);
+	sha256_add(&h, text);
+	sha256_hex(&h, ret);
+}

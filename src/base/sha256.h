@@ -21,3 +21,5 @@ void sha256_add(struct sha256 *h, struct str data);
 void sha256_add_framed(struct sha256 *h, struct str data);
 /* Write the digest in lower-case hexadecimal; h cannot be used afterwards. */
 void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_MAX]);
+/* Do all of this for one text. */
+void sha256_text(struct str text, char ret[SHA256_HEX_MAX]);

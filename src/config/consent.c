@@ -19,12 +19,9 @@ enum { RECORD_MAX = 32 << 20, NAME_LEN = SHA256_HEX_MAX + 8 };
 
 static void make_name(const char *dir, char ret[NAME_LEN])
 {
-	struct sha256 h;
 	char hex[SHA256_HEX_MAX];
 
-	sha256_init(&h);
-	sha256_add(&h, str_from(dir));
-	sha256_hex(&h, hex);
+	sha256_text(str_from(dir), hex);
 	snprintf(ret, NAME_LEN, "%s.json", hex);
 }
 

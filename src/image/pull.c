@@ -89,14 +89,11 @@ static off_t registry_byte(struct str name)
 {
 	struct str host = str_prefix(name, str_chr(name, '/'));
 	char hex[SHA256_HEX_MAX];
-	struct sha256 h;
 
 	if (host.n == name.n || (!str_eq(host, STR("localhost")) && str_chr(host, '.') == host.n &&
 					str_chr(host, ':') == host.n))
 		host = STR("docker.io");
-	sha256_init(&h);
-	sha256_add(&h, host);
-	sha256_hex(&h, hex);
+	sha256_text(host, hex);
 	hex[12] = '\0';
 	return (off_t)strtoull(hex, NULL, 16);
 }

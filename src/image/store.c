@@ -327,11 +327,8 @@ void image_blobs_link(const struct image_store *s, int dir)
 int image_blob_put(
 	struct image_store *s, struct str text, struct image_blob *ret, struct cloche_err *err)
 {
-	struct sha256 h;
 
-	sha256_init(&h);
-	sha256_add(&h, text);
-	sha256_hex(&h, ret->hex);
+	sha256_text(text, ret->hex);
 	ret->size = text.n;
 	return image_blob_has(s, ret->hex)
 		       ? 0

@@ -145,7 +145,7 @@ int entry_of_file(
 	static const char beyond[] = "the limit of the record is reached";
 	bool over = !r->quiet && r->used + (uint64_t)st->st_size > r->limit;
 	char ref[STATE_REF_BYTES + 1];
-	struct seen small = {0};
+	char digest[SHA256_HEX_MAX];
 	ssize_t n;
 	int e;
 
@@ -163,11 +163,11 @@ int entry_of_file(
 			r, s->path, (uint64_t)st->st_size, err_errno_text((int)-n), err);
 	if (n < CHUNK) {
 		op.object = str_make(data, (size_t)n);
-		seen_set_digest(&small, op.object);
+		sha256_text(op.object, digest);
 		/* A new mode is recorded all the same. */
-		if (over && strcmp(s->digest, small.digest) != 0)
+		if (over && strcmp(s->digest, digest) != 0)
 			return entry_of_skip(r, s->path, (uint64_t)st->st_size, beyond, err);
-		return put(r, s, st, &op, small.digest, err);
+		return put(r, s, st, &op, digest, err);
 	}
 	if (over) /* it has grown */
 		return entry_of_skip(r, s->path, (uint64_t)st->st_size, beyond, err);

@@ -147,7 +147,7 @@ static struct seen *note_contents(
 	struct seen *s = note(r, path, type, mode);
 
 	if (s)
-		seen_set_digest(s, contents);
+		sha256_text(contents, s->digest);
 	return s;
 }
 
@@ -201,7 +201,7 @@ static void take_write(struct recorder *r, const struct state_op *op, const char
 		snprintf(s->digest, sizeof(s->digest), "%.*s",
 			STR_FMT(str_from_index(op->object, 7)));
 	else if (s)
-		seen_set_digest(s, op->object);
+		sha256_text(op->object, s->digest);
 }
 
 static void take_mkdir(struct recorder *r, const struct state_op *op, const char *path)

@@ -88,7 +88,6 @@ struct seen *seen_add(struct recorder *r, const char *path);
 void seen_remove(struct recorder *r, struct seen *s);
 /* Note that s is in a directory. */
 void seen_list(struct dirnames *in, struct seen *s);
-void seen_set_digest(struct seen *s, struct str data);
 
 /* --- outside.c --- */
 /* Note what others have recorded since the last look, so that it is not recorded again. An

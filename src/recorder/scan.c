@@ -148,21 +148,21 @@ static int look_at_link(
 {
 	char target[STATE_PATH_MAX + 1];
 	ssize_t n = readlinkat(dir, name, target, sizeof(target));
-	struct seen now = {0};
+	char digest[SHA256_HEX_MAX];
 	int e;
 
 	if (n <= 0 || n > STATE_PATH_MAX)
 		return 0;
-	seen_set_digest(&now, str_make(target, (size_t)n));
+	sha256_text(str_make(target, (size_t)n), digest);
 	s->mode = S_IFLNK;
-	if (strcmp(now.digest, s->digest) == 0)
+	if (strcmp(digest, s->digest) == 0)
 		return 0;
 	/* The link replaces anything with that name. */
 	e = entry_of_name(w->r, STATE_FS_DELETE, s->path, STR_NULL, STATE_NO_MODE, err);
 	if (e == 0)
 		e = entry_of_name(w->r, STATE_FS_SYMLINK, s->path, str_make(target, (size_t)n),
 			STATE_NO_MODE, err);
-	memcpy(s->digest, now.digest, sizeof(s->digest));
+	memcpy(s->digest, digest, sizeof(s->digest));
 	return e;
 }
 

@@ -59,12 +59,3 @@ void seen_remove(struct recorder *r, struct seen *s)
 	outside_forget_appended(s);
 	free(s);
 }
-
-void seen_set_digest(struct seen *s, struct str data)
-{
-	struct sha256 h;
-
-	sha256_init(&h);
-	sha256_add(&h, data);
-	sha256_hex(&h, s->digest);
-}

@@ -14,11 +14,8 @@ static void draw_digest(struct report *r, const char *text)
 {
 	_cleanup_(buf_donep) struct buf encoded = BUF_INIT(64);
 	char hex[SHA256_HEX_MAX], bytes[SHA256_BYTES];
-	struct sha256 h;
 
-	sha256_init(&h);
-	sha256_add(&h, str_from(text));
-	sha256_hex(&h, hex);
+	sha256_text(str_from(text), hex);
 	for (size_t i = 0; i < SHA256_BYTES; i++) {
 		char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
 
