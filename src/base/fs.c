@@ -151,6 +151,8 @@ int fs_rename_new(int dirfd, const char *from, const char *to)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
+	if (linkat(dirfd, from, dirfd, to, 0) == 0)
+		return unlinkat(dirfd, from, 0) < 0 ? -errno : 0;
 	if (fstatat(dirfd, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return -EEXIST;
 	if (errno != ENOENT)

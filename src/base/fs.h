@@ -26,9 +26,9 @@ _warn_unused_ int fs_read_file(
 _warn_unused_ int fs_write_atomic(int dirfd, const char *path, struct str data, unsigned mode,
 	bool durable, struct cloche_err *err);
 
-/* Rename within a directory, to a name that is not taken (-EEXIST). A file system that cannot
- * refuse a taken name is asked before, so somebody else may take it meanwhile. Return 0 or -errno.
- */
+/* Rename within a directory, to a name that is not taken (-EEXIST). If a file system cannot refuse
+ * a taken name, a link does; if it has no links, or for a directory, it is asked before, so
+ * somebody else may take the name meanwhile. Return 0 or -errno. */
 _warn_unused_ int fs_rename_new(int dirfd, const char *from, const char *to);
 
 /* Make path and its missing parents with this mode. A directory that exists is fine. */

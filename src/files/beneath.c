@@ -65,6 +65,25 @@ bool beneath_next(struct str *rest, struct str *ret)
 	}
 }
 
+int beneath_clean(struct str path, struct buf *ret)
+{
+	struct str component;
+	int r = 0;
+
+	buf_clear(ret);
+	while (r == 0 && beneath_next(&path, &component)) {
+		if (component.n > BENEATH_NAME_MAX)
+			return -ENAMETOOLONG;
+		if (str_eq(component, STR("..")))
+			return -EXDEV;
+		if (buf_len(ret))
+			r = buf_add_char(ret, '/');
+		if (r == 0)
+			r = buf_add_str(ret, component);
+	}
+	return r == -E2BIG ? -ENAMETOOLONG : r;
+}
+
 static int identify(int fd, struct id *ret)
 {
 	struct stat st;

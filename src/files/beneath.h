@@ -4,8 +4,7 @@
  * there, an absolute path or link begins there, and links without a real target (those in /proc)
  * lead nowhere. Safe against others who rename and link things meanwhile. */
 
-#include "base/macro.h"
-#include "base/str.h"
+#include "base/buf.h"
 #include <stdbool.h>
 
 enum {
@@ -43,6 +42,10 @@ _warn_unused_ int beneath_open(int root, struct str base, struct str path, int f
  * through a link. make: make missing directories. Return an O_PATH descriptor or -errno: ELOOP if a
  * link is in the way. */
 _warn_unused_ int beneath_directory(int root, struct str path, bool make);
+
+/* Join the names of path by single slashes; "" for the directory itself. Return 0 or -errno: EXDEV
+ * if a name is "..", ENAMETOOLONG also if ret is full. */
+_warn_unused_ int beneath_clean(struct str path, struct buf *ret);
 
 /* Take the next name from the front of *rest. Slashes and "." before and after it are skipped.
  * Return false if there is none. */

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "files/replace.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/rand.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#ifndef RENAME_NOREPLACE
-#define RENAME_NOREPLACE 1
-#endif
 
 void replace_name(char ret[REPLACE_NAME_MAX])
 {
@@ -26,19 +22,6 @@ int replace_begin(struct replace *r, int dir, mode_t mode)
 	return r->fd < 0 ? -errno : 0;
 }
 
-/* Not every file system supports RENAME_NOREPLACE. link() also fails if the name is taken. */
-static int rename_new(int dir, const char *from, const char *to)
-{
-	if (syscall(SYS_renameat2, dir, from, dir, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
-	if (linkat(dir, from, dir, to, 0) < 0)
-		return -errno;
-	unlinkat(dir, from, 0);
-	return 0;
-}
-
 int replace_rename(int dir, const char *temporary, const char *name, bool over)
 {
 	int r;
@@ -46,7 +29,7 @@ int replace_rename(int dir, const char *temporary, const char *name, bool over)
 	if (over)
 		r = renameat(dir, temporary, dir, name) < 0 ? -errno : 0;
 	else
-		r = rename_new(dir, temporary, name);
+		r = fs_rename_new(dir, temporary, name);
 	if (r < 0)
 		unlinkat(dir, temporary, 0);
 	return r;

@@ -44,34 +44,27 @@ static int tar_clean_pass(struct tar_clean *c, struct files_error *e)
 	return r;
 }
 
-/* Join the names of path by single slashes. The result is "" for the directory itself. */
 static int tar_clean_path(struct str path, struct buf *ret)
 {
-	struct str name;
-	int r = 0;
+	return path.n > 0 && path.p[0] == '/' ? -EXDEV : beneath_clean(path, ret);
+}
 
-	buf_clear(ret);
-	if (path.n > 0 && path.p[0] == '/')
-		return -EBADMSG;
-	while (r == 0 && beneath_next(&path, &name)) {
-		if (str_eq(name, STR("..")))
-			return -EBADMSG;
-		if (buf_len(ret))
-			r = buf_add_char(ret, '/');
-		if (r == 0)
-			r = buf_add_str(ret, name);
-	}
-	return r;
+/* Whether path lies below the root of the archive. */
+static bool tar_clean_is_below(const struct tar_clean *c, struct str path)
+{
+	struct str root = str_from(c->root);
+
+	return root.n == 0 || (str_starts(path, root) && path.n > root.n && path.p[root.n] == '/');
 }
 
 /* Whether path may come after the last one. */
 static bool tar_clean_is_next(const struct tar_clean *c, struct str path)
 {
-	struct str last = buf_str(&c->last), was, is, root = str_from(c->root);
+	struct str last = buf_str(&c->last), was, is;
 
 	if (!c->began)
-		return str_eq(path, root);
-	if (root.n && !(str_starts(path, root) && path.n > root.n && path.p[root.n] == '/'))
+		return str_eq(path, str_from(c->root));
+	if (!tar_clean_is_below(c, path))
 		return false;
 	for (;;) {
 		bool had = beneath_next(&last, &was);
@@ -100,11 +93,9 @@ static int tar_clean_remember(struct tar_clean *c)
  * came before. */
 static bool tar_clean_is_there(const struct tar_clean *c)
 {
-	struct str path = buf_str(&c->link), root = str_from(c->root);
+	struct str path = buf_str(&c->link);
 
-	if (c->links_bytes > MAX_LINKS_BYTES || path.n == 0)
-		return false;
-	if (root.n && !(str_starts(path, root) && path.n > root.n && path.p[root.n] == '/'))
+	if (c->links_bytes > MAX_LINKS_BYTES || path.n == 0 || !tar_clean_is_below(c, path))
 		return false;
 	for (size_t n = 1; n <= path.n; n++) {
 		if (n < path.n && path.p[n] != '/')
@@ -168,8 +159,8 @@ static int tar_clean_on_entry(void *user, const struct tar_entry *entry, struct 
 
 	if (r == 0 && entry->type == TAR_HARDLINK)
 		r = tar_clean_path(entry->link, &c->link);
-	if (r < 0 && r != -EBADMSG)
-		return files_fail(e, r == -E2BIG ? ENAMETOOLONG : -r, entry->path, NULL);
+	if (r < 0 && r != -EXDEV)
+		return files_fail(e, -r, entry->path, NULL);
 	if (r < 0 || !tar_clean_is_next(c, buf_str(&c->path)) ||
 		(entry->type != TAR_DIRECTORY && buf_len(&c->path) == 0) ||
 		(entry->type == TAR_HARDLINK && !tar_clean_is_there(c)) ||

@@ -75,26 +75,6 @@ static int fail(const struct tree_put *t, struct files_error *e, int r)
 	return files_fail(e, -r, buf_str(&t->path), why);
 }
 
-/* Join the names of path by single slashes. */
-static int clean_path(struct str path, struct buf *ret)
-{
-	struct str component;
-	int r = 0;
-
-	buf_clear(ret);
-	while (r == 0 && beneath_next(&path, &component)) {
-		if (component.n > BENEATH_NAME_MAX)
-			return -ENAMETOOLONG;
-		if (str_eq(component, STR("..")))
-			return -EXDEV;
-		if (buf_len(ret))
-			r = buf_add_char(ret, '/');
-		if (r == 0)
-			r = buf_add_str(ret, component);
-	}
-	return r == -E2BIG ? -ENAMETOOLONG : r;
-}
-
 static struct str split_last(struct str path, char name[BENEATH_NAME_MAX + 1])
 {
 	size_t at = path.n;
@@ -281,7 +261,7 @@ static int make_hardlink(struct tree_put *t, const struct tar_entry *entry, stru
 	_cleanup_fd_ int dir = -1, fd = -1;
 	struct made_key key;
 	struct stat st;
-	int r = clean_path(entry->link, &t->other);
+	int r = beneath_clean(entry->link, &t->other);
 
 	if (r < 0)
 		return r;
@@ -359,7 +339,7 @@ static int check_single(struct tree_put *t, const struct tar_entry *entry, struc
 	if (t->seen || entry->type == TAR_DIRECTORY || entry->type == TAR_HARDLINK)
 		return files_fail(e, EBADMSG, entry->path, "one file was expected");
 	t->seen = true;
-	return clean_path(str_from(t->o.single), &t->path);
+	return beneath_clean(str_from(t->o.single), &t->path);
 }
 
 static int on_entry(void *user, const struct tar_entry *entry, struct files_error *e)
@@ -372,7 +352,7 @@ static int on_entry(void *user, const struct tar_entry *entry, struct files_erro
 	if (t->o.single)
 		r = check_single(t, entry, e);
 	else
-		r = clean_path(entry->path, &t->path);
+		r = beneath_clean(entry->path, &t->path);
 	if (r == -EXDEV || r == -ENAMETOOLONG)
 		return files_fail(e, -r, entry->path,
 			r == -EXDEV ? "it would lead out of the directory" : NULL);
