@@ -201,6 +201,27 @@ int fd_only_write(int fd)
 	return r;
 }
 
+int fd_path(int fd, char ret[PATH_MAX])
+{
+	char link[32];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, ret, PATH_MAX - 1);
+	if (n < 0)
+		return -errno;
+	ret[n] = '\0';
+	return 0;
+}
+
+int fd_chmod(int fd, mode_t mode)
+{
+	char link[32];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return chmod(link, mode) < 0 ? -errno : 0;
+}
+
 static void set_tcp(int fd, int option)
 {
 	const int on = 1;

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/macro.h"
+#include <limits.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -28,6 +29,10 @@ _warn_unused_ int fd_lift(int fd);
 _warn_unused_ int fd_write_all(int fd, const void *p, size_t n);
 _warn_unused_ int fd_set_nonblock(int fd, bool on);
 _warn_unused_ int fd_set_cloexec(int fd, bool on);
+/* Store the path where an open file or directory lies now. */
+_warn_unused_ int fd_path(int fd, char ret[PATH_MAX]);
+/* fchmod() that also takes a descriptor of O_PATH, for which the file need not be readable. */
+_warn_unused_ int fd_chmod(int fd, mode_t mode);
 /* pipe2 with O_CLOEXEC. */
 _warn_unused_ int fd_pipe(int ret_fds[2]);
 /* Make a connected pair of unix sockets of type SOCK_STREAM or SOCK_SEQPACKET, close-on-exec. */

@@ -45,14 +45,10 @@ static bool hostpath_is_same(const struct stat *st, const char *path)
 
 char *hostpath_real(const struct hostpath *p)
 {
-	char link[64], dir[PATH_MAX];
-	ssize_t n;
+	char dir[PATH_MAX];
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", p->dir);
-	n = readlink(link, dir, sizeof(dir) - 1);
-	if (n < 0)
+	if (fd_path(p->dir, dir) < 0)
 		return NULL;
-	dir[n] = '\0';
 	return p->name[0] ? fs_join(dir, p->name) : strdup(dir);
 }
 

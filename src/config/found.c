@@ -164,9 +164,8 @@ static void make_hash(struct found *f)
 
 static int read_places(int dirfd, const char *dir, struct found *f, struct cloche_err *err)
 {
-	char link[64], real[PATH_MAX];
+	char real[PATH_MAX];
 	struct stat st;
-	ssize_t n;
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(places) && r == 0; i++)
@@ -175,11 +174,9 @@ static int read_places(int dirfd, const char *dir, struct found *f, struct cloch
 		return r;
 	if (fstat(dirfd, &st) < 0)
 		return err_sys(err, errno, "look at %s", dir);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-	n = readlink(link, real, sizeof(real) - 1);
-	if (n < 0)
-		return err_sys(err, errno, "find %s", dir);
-	real[n] = '\0';
+	r = fd_path(dirfd, real);
+	if (r < 0)
+		return err_sys(err, -r, "find %s", dir);
 	f->dir = strdup(real);
 	if (!f->dir)
 		return err_nomem(err);

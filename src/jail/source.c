@@ -95,9 +95,8 @@ int source_open(
 	const char *path, const char *home, bool no_link, bool *ret_is_dir, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC | (no_link ? O_NOFOLLOW : 0));
-	char link[64], real[PATH_MAX];
+	char real[PATH_MAX];
 	struct stat st;
-	ssize_t n;
 	int r;
 
 	if (fd < 0) {
@@ -107,11 +106,9 @@ int source_open(
 	}
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, errno, "mount %s", path);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, real, sizeof(real) - 1);
-	if (n < 0)
-		return err_sys(err, errno, "mount %s", path);
-	real[n] = '\0';
+	r = fd_path(fd, real);
+	if (r < 0)
+		return err_sys(err, -r, "mount %s", path);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) &&
 		!(S_ISSOCK(st.st_mode) && strcmp(path, real) == 0))
 		return err_set(err, E_DENIED, "mount %s: it is a %s, not a file or directory", path,

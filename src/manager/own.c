@@ -61,16 +61,10 @@ static int try_make(struct sandbox_dir *d, const char *id)
 
 int sandbox_dir_failed(const struct sandbox_dir *d, int r, struct cloche_err *err)
 {
-	char link[64], path[PATH_MAX];
-	ssize_t n;
+	char path[PATH_MAX];
 
-	if (r != -E_SYSTEM)
+	if (r != -E_SYSTEM || fd_path(d->base, path) < 0)
 		return r;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", d->base);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0)
-		return r;
-	path[n] = '\0';
 	err_hint(err,
 		"%s has to be writable and needs some room; CLOCHE_RUNTIME_DIR names another "
 		"directory",

@@ -13,15 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int closed_chmod(int fd, mode_t mode)
-{
-	char link[64];
-
-	/* The descriptor needs no permission to read. */
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return chmod(link, mode) < 0 ? -errno : 0;
-}
-
 static int closed_keep(struct closed *c, const char *path, mode_t mode)
 {
 	struct closed_dir *more;
@@ -59,7 +50,7 @@ int closed_open(struct closed *c, int root, const char *path, int fd, struct sta
 		return -EACCES;
 	r = closed_keep(c, path, ret->st_mode & 07777);
 	if (r == 0)
-		r = closed_chmod(at, (ret->st_mode & 07777) | S_IRWXU);
+		r = fd_chmod(at, (ret->st_mode & 07777) | S_IRWXU);
 	return r < 0 ? r : walk_open(at, "", O_RDONLY | O_DIRECTORY);
 }
 
@@ -70,7 +61,7 @@ void closed_restore(struct closed *c, int root)
 		_cleanup_fd_ int at = walk_open(root, d->path, O_PATH | O_DIRECTORY);
 
 		if (at >= 0)
-			(void)!closed_chmod(at, d->mode);
+			(void)!fd_chmod(at, d->mode);
 		free(d->path);
 	}
 	free(c->dirs);

@@ -345,12 +345,8 @@ static const struct obeyed *judge_row(const char *path, unsigned around)
 
 const struct obeyed *judge_mount(int fd, char path[PATH_MAX])
 {
-	char link[64];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, PATH_MAX - 1);
-	path[MAX(n, 0)] = '\0';
+	if (fd_path(fd, path) < 0)
+		path[0] = '\0';
 	return judge_row(path, 2);
 }
 

@@ -121,14 +121,10 @@ int rootfs_open_shipped(int base)
 
 int etc_clone_shipped(int shipped)
 {
-	char link[32], path[PATH_MAX];
-	ssize_t n;
+	char path[PATH_MAX];
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", shipped);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n <= 0)
+	if (fd_path(shipped, path) < 0)
 		return -1;
-	path[n] = '\0';
 	return MAX(mount_clone_same(path, shipped, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL), -1);
 }
 

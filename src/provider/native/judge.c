@@ -25,9 +25,9 @@ static int judge_source(const struct rootfs *rootfs, const struct room_mount *m,
 {
 	_cleanup_fd_ int fd =
 		rootfs_judge_source(rootfs, m->source, m->no_link, m->ro, &ret->is_dir, err);
-	char link[32], path[PATH_MAX];
+	char path[PATH_MAX];
 	struct stat st;
-	ssize_t n;
+	int r;
 
 	if (fd == -ENOENT && m->optional) {
 		err_clear(err);
@@ -36,11 +36,9 @@ static int judge_source(const struct rootfs *rootfs, const struct room_mount *m,
 	if (fd < 0)
 		return fd == -ENOENT ? -E_SYSTEM : fd;
 	/* Use the real path, so that a link on the way that is changed later has no effect. */
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n <= 0 || fstat(fd, &st) < 0)
-		return err_sys(err, errno, "find %s", m->source);
-	path[n] = '\0';
+	r = fd_path(fd, path);
+	if (r < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, r < 0 ? -r : errno, "find %s", m->source);
 	ret->dev = st.st_dev;
 	ret->ino = st.st_ino;
 	ret->path = strdup(path);

@@ -194,15 +194,12 @@ static int enter_dir(int dir, const char *name)
 static void open_up(int work, const char *name)
 {
 	_cleanup_fd_ int overlay = enter_dir(work, name), inner = -1;
-	char link[64];
 
 	if (overlay < 0)
 		return;
 	inner = openat(overlay, "work", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (inner < 0)
-		return;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", inner);
-	(void)!chmod(link, 0700);
+	if (inner >= 0)
+		(void)!fd_chmod(inner, 0700);
 }
 
 /* Clean up after a room of this supervisor or of one that was killed: then work/ exists. If a

@@ -63,14 +63,6 @@ static int setid_make_level(struct descent *w)
 	return 0;
 }
 
-static int setid_chmod(int fd, mode_t mode)
-{
-	char link[64];
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return chmod(link, mode) < 0 ? -errno : 0;
-}
-
 /* Open the directory. If it is ours and may not be searched, make it searchable first and store its
  * old mode. */
 static int setid_open_up(int dirfd, const char *name, int64_t *ret_mode)
@@ -81,7 +73,7 @@ static int setid_open_up(int dirfd, const char *name, int64_t *ret_mode)
 
 	if (at < 0 || fstat(at, &st) < 0)
 		return -errno;
-	if ((st.st_mode & 0500) != 0500 && setid_chmod(at, (st.st_mode & 07777) | 0500) == 0)
+	if ((st.st_mode & 0500) != 0500 && fd_chmod(at, (st.st_mode & 07777) | 0500) == 0)
 		*ret_mode = st.st_mode & 07777;
 	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
@@ -194,7 +186,7 @@ static int setid_clear_one(void *user, int dirfd, const char *name, const struct
 	fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return setid_chmod(fd, st->st_mode & 07777 & ~(mode_t)SETID_BITS);
+	return fd_chmod(fd, st->st_mode & 07777 & ~(mode_t)SETID_BITS);
 }
 
 int setid_clear(int dir)

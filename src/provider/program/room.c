@@ -140,8 +140,8 @@ static int listen_for(const char *id, char dir[PATH_MAX], int *ret, struct cloch
 	_cleanup_fd_ int base = rundir_open(err), room = -1;
 	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	char name[RUNDIR_ID_BYTES + sizeof("/" ROOM_DIR)], link[32];
-	ssize_t n;
+	char name[RUNDIR_ID_BYTES + sizeof("/" ROOM_DIR)];
+	int r;
 
 	if (base < 0)
 		return base;
@@ -149,13 +149,12 @@ static int listen_for(const char *id, char dir[PATH_MAX], int *ret, struct cloch
 	if (mkdirat(base, name, 0711) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "make the room's directory");
 	room = openat(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", room);
-	n = room < 0 ? -1 : readlink(link, dir, PATH_MAX - 1);
-	if (n <= 0)
-		return err_sys(err, errno, "find the room's directory");
-	dir[n] = '\0';
+	r = room < 0 ? -errno : fd_path(room, dir);
+	if (r < 0)
+		return err_sys(err, -r, "find the room's directory");
 	/* Use the descriptor, so that the length of the path does not matter. */
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/" ROOMCTL_CONTROL_NAME, link);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/" ROOMCTL_CONTROL_NAME,
+		room);
 	(void)unlinkat(room, ROOMCTL_CONTROL_NAME, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, 4) < 0)
 		return err_sys(err, errno, "make the room's socket");

@@ -253,8 +253,8 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 static int make_home(const char *id, struct args *a, struct cloche_err *err)
 {
 	_cleanup_fd_ int base = rundir_open(err), home = -1;
-	char name[ROOM_ID_MAX + sizeof("/" HOME_DIR)], link[32], path[PATH_MAX];
-	ssize_t n;
+	char name[ROOM_ID_MAX + sizeof("/" HOME_DIR)], path[PATH_MAX];
+	int r;
 
 	if (base < 0)
 		return base;
@@ -262,11 +262,9 @@ static int make_home(const char *id, struct args *a, struct cloche_err *err)
 	if (mkdirat(base, name, 0700) < 0)
 		return err_sys(err, errno, "make a home for the command");
 	home = openat(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", home);
-	n = home < 0 ? -1 : readlink(link, path, sizeof(path) - 1);
-	if (n <= 0)
-		return err_sys(err, errno, "find the home of the command");
-	path[n] = '\0';
+	r = home < 0 ? -errno : fd_path(home, path);
+	if (r < 0)
+		return err_sys(err, -r, "find the home of the command");
 	add(a, "home");
 	add(a, path);
 	return 0;
