@@ -186,7 +186,7 @@ static const struct operation {
 	{"read", 1, 1, "PATH", do_read},
 	{"write", 1, 1, "PATH", do_write},
 	{"append", 1, 1, "PATH", do_append},
-	{"list", 0, 1, "[PATH]", fs_list},
+	{"list", 0, 1, "[PATH]", fs_show_list},
 	{"stat", 1, 1, "PATH", fs_stat},
 	{"exists", 1, 1, "PATH", do_exists},
 	{"delete", 1, 1, "PATH", do_delete},

@@ -24,6 +24,6 @@ struct fs_request {
 };
 
 /* fs_show.c. Each returns 0 or a negative code. */
-int fs_list(const struct fs_request *q);
+int fs_show_list(const struct fs_request *q);
 int fs_stat(const struct fs_request *q);
 int fs_watch(const struct fs_request *q);

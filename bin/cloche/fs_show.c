@@ -156,7 +156,7 @@ static void print_entry(
 	free(target);
 }
 
-int fs_list(const struct fs_request *q)
+int fs_show_list(const struct fs_request *q)
 {
 	const char *path = q->v[0] ? q->v[0] : ".";
 	struct listing l = {0};

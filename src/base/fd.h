@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/macro.h"
-#include <limits.h>
+#include <linux/limits.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 

@@ -3,7 +3,7 @@
 /* If there is no room (provider subprocess), a directory that a room would show at target lies at
  * source. */
 
-#include "base/err.h"
+#include "base/macro.h"
 #include "base/str.h"
 
 struct place {

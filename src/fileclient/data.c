@@ -5,7 +5,6 @@
 #include "files/tar_clean.h"
 
 #include <errno.h>
-#include <string.h>
 
 struct reader {
 	cloche_files_sink sink;

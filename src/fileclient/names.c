@@ -2,7 +2,6 @@
 /* Operations on names. */
 #include "fileclient/session.h"
 
-#include <errno.h>
 #include <string.h>
 
 const char *cloche_node_type_name(enum cloche_node_type type)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each allocation fails once: whatever was under way ends with ENOMEM or in success, leaks nothing,
  * and leaves nothing half done. */
-#include "base/fd.h"
 #include "base/fs.h"
 #include "files/beneath.h"
 #include "files/tree.h"

@@ -351,12 +351,10 @@ static void look_one(int base, const char *id, sandboxes_failed_fn failed, void 
 
 void sandboxes_look(int base, sandboxes_failed_fn failed, void *user)
 {
-	DIR *dir = open_list(base);
+	_cleanup_(fs_list_closep) DIR *dir = fs_list(base, ".");
 	const struct dirent *e;
 
-	while (dir && (e = readdir(dir)))
+	while (dir && (e = fs_list_next(dir)))
 		if (rundir_is_id(str_from(e->d_name)))
 			look_one(base, e->d_name, failed, user);
-	if (dir)
-		closedir(dir);
 }

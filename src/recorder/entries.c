@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recording single entries. */
-#include "base/fd.h"
 #include "recorder/recorder.h"
 
 #include <errno.h>

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 enum { MAX_OUT = 64 * 1024, SYNC_MS = 1000 };
 

@@ -8,7 +8,6 @@
 #include "state/blobs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #include "base/linediff.h"
 #include "base/utf8.h"
 
-#include <errno.h>
 
 enum { CONTEXT = 3, WORK_MAX = 1 << 24 };
 

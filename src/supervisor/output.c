@@ -14,7 +14,6 @@
  * The room may do anything to its ends (change their size or O_NONBLOCK, even read from them). So
  * every step here is non-blocking and bounded per iteration of the loop, and data that the room
  * takes away is missing only in its own log. */
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/jsonout.h"

@@ -18,11 +18,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <utlist.h>
 
 enum { MAX_OUT = 16 << 20 };

@@ -15,13 +15,9 @@
 #include "supervisor/supervisor.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <utlist.h>
 
 enum { MAX_FORWARDS = 64 };

@@ -26,7 +26,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { INIT_MAX_OUT = 8 * 1024 * 1024, FRAMES_PER_TURN = 64 };

@@ -21,7 +21,6 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <utlist.h>
 
 enum {
