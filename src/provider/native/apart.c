@@ -2,44 +2,14 @@
 #include "provider/native/apart.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "base/str.h"
-#include "provider/native/keep.h"
+#include "ipc/rundir.h"
+#include "ipc/statedir.h"
+#include "jail/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* A process that reaches the control sockets, or writes to the files beside them, controls every
- * sandbox of the user, and through the supervisors the host. */
-int apart_check_control(int control, int source, const char *path, struct cloche_err *err)
-{
-	int e = control < 0 ? 1 : keep_is_apart(control, source);
-
-	if (e < 0)
-		return err_sys(err, -e, "look at %s", path);
-	if (e == 1)
-		return 0;
-	err_set(err, E_DENIED, "%s would show the directory in which sandboxes are controlled",
-		path);
-	err_hint(err, "mount a directory further down, or name another place for that one: "
-		      "XDG_RUNTIME_DIR or CLOCHE_RUNTIME_DIR");
-	return -E_DENIED;
-}
-
-static int find_path(int fd, char ret[PATH_MAX])
-{
-	char link[64];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, ret, PATH_MAX - 1);
-	if (n < 0)
-		return -errno;
-	ret[n] = '\0';
-	return 0;
-}
 
 /* Store the ids of the directory and of all above it. Return how many, or -errno. */
 static int walk_up(int dir, struct apart_id *ids)
@@ -72,62 +42,97 @@ static bool has_id(const struct apart_id *ids, size_t n, struct apart_id id)
 	return false;
 }
 
-int apart_init(struct apart *a, int dir, bool is_there, struct cloche_err *err)
+int apart_init(struct apart *a, int dir)
 {
-	int r = 0;
+	int r = fd_path(dir, a->path);
 
-	a->path[0] = '\0';
-	a->is_there = is_there;
-	if (dir < 0)
-		return 0;
-	r = find_path(dir, a->path);
 	if (r == 0)
 		r = walk_up(dir, a->ids);
 	if (r < 0)
-		return err_sys(err, -r, "look at the state directory");
+		return r;
+	a->is_there = true;
 	a->n = (size_t)r;
 	return 0;
 }
 
-/* Return whether the source is the directory or lies in it. If that cannot be found out, the answer
- * is true. */
-static bool lies_in(const struct apart *a, int source, const char *real, bool is_dir)
+int apart_is(const struct apart *a, int source)
 {
 	struct apart_id ids[APART_DEEPEST];
-	int n;
-
-	if (fs_is_within(real, a->path))
-		return true;
-	if (!is_dir)
-		return false;
-	n = walk_up(source, ids);
-	return n < 0 || has_id(ids, (size_t)n, a->ids[0]);
-}
-
-/* A process that writes there could consent, in the user's name, to what a project asks for
- * (INV-CONSENT). */
-int apart_check(
-	const struct apart *a, int source, const char *path, bool ro, struct cloche_err *err)
-{
 	char real[PATH_MAX];
 	struct stat st;
-	bool shows;
+	int n = fd_path(source, real);
+
+	if (n < 0 || fstat(source, &st) < 0)
+		return n < 0 ? n : -errno;
+	if (fs_is_within(a->path, real) ||
+		has_id(a->ids, a->n, (struct apart_id){st.st_dev, st.st_ino}))
+		return 0;
+	if (!a->is_there)
+		return 1;
+	if (fs_is_within(real, a->path))
+		return 0;
+	if (!S_ISDIR(st.st_mode))
+		return 1;
+	n = walk_up(source, ids);
+	return n < 0 ? n : !has_id(ids, (size_t)n, a->ids[0]);
+}
+
+int apart_own_init(struct apart_own *a, struct cloche_err *err)
+{
+	bool is_there = false;
+	_cleanup_fd_ int control = rundir_open(err), usual = -1, consents = -1;
+	int r = control;
+
+	a->usual.path[0] = a->consents.path[0] = '\0';
+	if (r < 0)
+		return r;
+	r = apart_init(&a->control, control);
+	/* The usual one controls the sandboxes that were made without the variable, and has files
+	 * for all of them. */
+	usual = rundir_open_usual(NULL);
+	if (r == 0 && usual >= 0)
+		r = apart_init(&a->usual, usual);
+	if (r < 0)
+		return err_sys(err, -r, "look at the directory of sandboxes");
+	consents = statedir_open_consent(&is_there);
+	r = consents < 0 ? 0 : apart_init(&a->consents, consents);
+	a->consents.is_there = is_there;
+	return r < 0 ? err_sys(err, -r, "look at the state directory") : 0;
+}
+
+static int check(const struct apart *a, int source, const char *path, const char *what,
+	const char *variables, struct cloche_err *err)
+{
+	int r = a->path[0] ? apart_is(a, source) : 1;
+
+	if (r < 0)
+		return err_sys(err, -r, "look at %s", path);
+	if (r == 1)
+		return 0;
+	err_set(err, E_DENIED, "%s would show the directory in which %s", path, what);
+	err_hint(err, "mount a directory further down, or name another place for that one: %s",
+		variables);
+	return -E_DENIED;
+}
+
+/* A process that reaches the control sockets, or writes to the files beside them, controls every
+ * sandbox of the user, and through the supervisors the host. One that writes where consents are
+ * kept could consent, in the user's name, to what a project asks for (INV-CONSENT). */
+int apart_open_source(const struct apart_own *a, const char *path, const char *home, bool no_link,
+	bool ro, bool *ret_is_dir, struct cloche_err *err)
+{
+	static const char controlled[] = "sandboxes are controlled",
+			  variables[] = "XDG_RUNTIME_DIR or CLOCHE_RUNTIME_DIR";
+	_cleanup_fd_ int fd = source_open(path, home, no_link, ret_is_dir, err);
 	int r;
 
-	if (!a->path[0] || (ro && !a->is_there))
-		return 0;
-	r = find_path(source, real);
-	if (r < 0 || fstat(source, &st) < 0)
-		return err_sys(err, r < 0 ? -r : errno, "look at %s", path);
-	shows = fs_is_within(a->path, real) ||
-		has_id(a->ids, a->n, (struct apart_id){st.st_dev, st.st_ino});
-	if (!shows && a->is_there)
-		shows = lies_in(a, source, real, S_ISDIR(st.st_mode));
-	if (!shows)
-		return 0;
-	err_set(err, E_DENIED,
-		"%s would show the directory in which consents are kept (cloche trust)", path);
-	err_hint(err, "mount a directory further down, or name another place for that one: "
-		      "XDG_STATE_HOME or CLOCHE_STATE_DIR");
-	return -E_DENIED;
+	if (fd < 0)
+		return fd;
+	r = check(&a->control, fd, path, controlled, variables, err);
+	if (r == 0)
+		r = check(&a->usual, fd, path, controlled, variables, err);
+	if (r == 0 && (a->consents.is_there || !ro))
+		r = check(&a->consents, fd, path, "consents are kept (cloche trust)",
+			"XDG_STATE_HOME or CLOCHE_STATE_DIR", err);
+	return r < 0 ? r : TAKE_FD(fd);
 }

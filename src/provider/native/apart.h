@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The directories of cloche that no source may show: the one where sandboxes are controlled
- * (ipc/rundir.h), and the one where the user's consents are kept (ipc/statedir.h). */
+/* Directories that must not lie in one another, whatever names lead to them; above all those of
+ * cloche that no source may show. */
 
 #include "base/err.h"
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { APART_DEEPEST = 128 };
+enum { APART_DEEPEST = 512 };
 
 struct apart {
 	char path[PATH_MAX]; /* its real path; "": there is none */
@@ -21,15 +21,23 @@ struct apart {
 	} ids[APART_DEEPEST]; /* the directory and all above it */
 };
 
-/* Check that a source (a descriptor; path is for messages) lies apart from the directory where
- * sandboxes are controlled (-1: there is none). Return 0 or -E_DENIED. */
-_warn_unused_ int apart_check_control(
-	int control, int source, const char *path, struct cloche_err *err);
+/* Read a directory (borrowed) that exists, with the current rights. Return 0 or -errno. */
+_warn_unused_ int apart_init(struct apart *a, int dir);
+/* Return 1 if neither of the two lies in the other (source may be any file), 0 if one does, or
+ * -errno if that cannot be found out. A directory that does not exist yet lies nowhere. */
+_warn_unused_ int apart_is(const struct apart *a, int source);
 
-/* Read the directory of consents (borrowed; -1: there is none) with the current rights: the child
- * that makes the room may not be able to. */
-_warn_unused_ int apart_init(struct apart *a, int dir, bool is_there, struct cloche_err *err);
-/* Check that a source lies apart from it. A read-only source is fine if the directory does not
- * exist yet. Return 0 or -E_DENIED. */
-_warn_unused_ int apart_check(
-	const struct apart *a, int source, const char *path, bool ro, struct cloche_err *err);
+/* Those of cloche. */
+struct apart_own {
+	struct apart control, usual; /* where sandboxes are controlled (ipc/rundir.h) */
+	struct apart consents;       /* of the user (ipc/statedir.h) */
+};
+
+/* Find them, in the parent: the child that makes the room may not be able to read them. */
+_warn_unused_ int apart_own_init(struct apart_own *a, struct cloche_err *err);
+
+/* Open (O_PATH) a source that the user has named, if it may be shown (source.h): it has to lie apart
+ * from these directories. It may show the place of consents if there are none yet and it is
+ * read-only. Return -ENOENT, with err set too, if it does not exist. */
+_warn_unused_ int apart_open_source(const struct apart_own *a, const char *path, const char *home,
+	bool no_link, bool ro, bool *ret_is_dir, struct cloche_err *err);

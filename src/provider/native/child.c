@@ -53,7 +53,7 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 			return r;
 	}
 	/* The parent works meanwhile. */
-	if (!b->spec->nested)
+	if (!b->rootfs.spec->nested)
 		ns_make_last();
 	do
 		n = recv(b->report, &byte, 1, 0);
@@ -116,8 +116,8 @@ static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
 
 static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 {
-	const struct room_limits *l = &b->spec->limits;
-	const struct narrow narrow = {.nested = b->spec->nested,
+	const struct room_limits *l = &b->rootfs.spec->limits;
+	const struct narrow narrow = {.nested = b->rootfs.spec->nested,
 		.staying = rootfs_writes_as_owner(&b->rootfs),
 		.nofile = l->nofile,
 		.file_bytes = l->file_bytes,
@@ -149,5 +149,5 @@ int native_child(struct native_birth *b, struct cloche_err *err)
 		return r;
 	umask(022);
 	execve(ROOMCTL_INIT_PATH, argv, no_environment);
-	return err_sys(err, errno, "execute %s in the room", b->spec->init_path);
+	return err_sys(err, errno, "execute %s in the room", b->rootfs.spec->init_path);
 }

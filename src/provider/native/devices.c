@@ -63,7 +63,7 @@ int devices_cover(int root, struct cloche_err *err)
 		_cleanup_fd_ int tree = -1;
 
 		snprintf(path, sizeof(path), "dev/%s", nodes[i]);
-		tree = mount_clone(
+		tree = mount_clone_if_there(
 			root, path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
 		if (tree < 0 && tree != -ENOENT)
 			return tree;

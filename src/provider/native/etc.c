@@ -9,13 +9,14 @@
  * particular accounts, keys, machine-id, and settings that may contain passwords and tokens (npmrc,
  * pip.conf, gitconfig, environment, apt's auth.conf and changed parts of apt.conf.d). Accounts,
  * host names and name resolution are the room's own. */
-#include "base/buf.h"
 #include "base/fd.h"
+#include "ipc/rundir.h"
 #include "jail/sys.h"
 #include "provider/native/layers.h"
 #include "provider/native/mount.h"
 #include "provider/native/parts.h"
 #include "provider/native/shipped.h"
+#include "provider/native/target.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -41,16 +42,32 @@ static const char *const links[] = {"localtime", "os-release"};
 static const char *const state_dirs[] = {"var", "var/lib", "var/lib/apt", "var/lib/apt/lists",
 	"var/lib/apt/lists/partial", "var/lib/dpkg", "var/cache", "var/cache/apt",
 	"var/cache/apt/archives", "var/cache/apt/archives/partial", "var/log", "var/spool", "home",
-	"mnt", "opt", "srv"};
+	"mnt", "opt", "srv", NULL};
 
-static const char passwd_root[] = "root:x:0:0:root:/root:%s\n"
-				  "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
-				  "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+/* Of each with two texts, the second is that of a room with a gateway. Without a network, every name
+ * is unknown at once: nsswitch.conf lists the hosts file alone, and programs that still ask a server
+ * (musl does not know nsswitch.conf) do not wait for one. */
+#define ETC_HOSTS(address)                                                                         \
+	STR("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n" address             \
+	    " " ROOTFS_HOSTNAME "\n")
+#define ETC_NSSWITCH(dns)                                                                          \
+	STR("passwd: files\ngroup: files\nshadow: files\nhosts: files" dns                        \
+	    "\nnetworks: files\nprotocols: files\nservices: files\nethers: files\nrpc: files\n")
+static const struct {
+	const char *name;
+	struct str text[2];
+} names[] = {{"hosts", {ETC_HOSTS("127.0.0.1"), ETC_HOSTS("100.64.0.2")}},
+	{"hostname", {STR(ROOTFS_HOSTNAME "\n"), STR(ROOTFS_HOSTNAME "\n")}},
+	{"resolv.conf", {STR("# no network\noptions timeout:0 attempts:1\n"),
+				STR("nameserver " ROOTFS_NAMESERVER "\n")}}};
+static const struct str nsswitch[2] = {ETC_NSSWITCH(""), ETC_NSSWITCH(" dns")};
+
+#define ETC_PASSWD(shell)                                                                          \
+	STR("root:x:0:0:root:/root:" shell "\n"                                                    \
+	    "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"                                    \
+	    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")
 static const char group_text[] = "root:x:0:\ndaemon:x:1:\ntty:x:5:\nstaff:x:50:\nusers:x:100:\n"
 				 "nogroup:x:65534:\n";
-static const char nsswitch_text[] = "passwd: files\ngroup: files\nshadow: files\n"
-				    "hosts: files%s\nnetworks: files\nprotocols: files\n"
-				    "services: files\nethers: files\nrpc: files\n";
 static const char profile_text[] =
 	"PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\n"
 	"export PATH\n[ -z \"$BASH_VERSION\" ] || [ ! -r /etc/bash.bashrc ] || . "
@@ -58,65 +75,66 @@ static const char profile_text[] =
 /* apt would switch to a user, which is impossible with a single mapped id. */
 static const char apt_text[] = "APT::Sandbox::User \"root\";\n";
 
-int etc_hosts(const struct rootfs *r, struct buf *ret)
-{
-	return buf_printf(ret,
-		"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n",
-		r->gateway ? "100.64.0.2" : "127.0.0.1", ROOTFS_HOSTNAME);
-}
-
-/* Without a network, every name is unknown at once: nsswitch.conf lists the hosts file alone, and
- * programs that still ask a server (musl does not know nsswitch.conf) do not wait for one. */
-int etc_resolv_conf(const struct rootfs *r, struct buf *ret)
-{
-	return buf_printf(ret, r->gateway ? "nameserver " ROOTFS_NAMESERVER "\n"
-					  : "# no network\noptions timeout:0 attempts:1\n");
-}
-
-static int etc_nsswitch(const struct rootfs *r, struct buf *ret)
-{
-	return buf_printf(ret, nsswitch_text, r->gateway ? " dns" : "");
-}
-
 static int add_accounts(int root, struct cloche_err *err)
 {
-	const char *shell = access("/usr/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
-	_cleanup_(buf_donep) struct buf passwd = BUF_INIT(4096);
-	int e = buf_printf(&passwd, passwd_root, shell);
+	bool bash = access("/usr/bin/bash", X_OK) == 0;
+	int e = parts_file(root, "etc/passwd", bash ? ETC_PASSWD("/bin/bash") : ETC_PASSWD("/bin/sh"),
+		err);
 
-	if (e < 0)
-		return err_nomem(err);
-	e = parts_file(root, "etc/passwd", buf_str(&passwd), err);
 	return e < 0 ? e : parts_file(root, "etc/group", str_from(group_text), err);
 }
 
-static int add_names(int root, const struct rootfs *r, struct cloche_err *err)
+static int add_names(int root, bool gateway, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf hosts = BUF_INIT(4096), resolv = BUF_INIT(4096);
-	_cleanup_(buf_donep) struct buf name = BUF_INIT(4096);
-	int e;
+	char path[32];
+	int e = 0;
 
-	if (etc_hosts(r, &hosts) < 0 || etc_resolv_conf(r, &resolv) < 0 ||
-		buf_printf(&name, "%s\n", ROOTFS_HOSTNAME) < 0)
-		return err_nomem(err);
-	e = parts_file(root, "etc/hosts", buf_str(&hosts), err);
-	if (e == 0)
-		e = parts_file(root, "etc/hostname", buf_str(&name), err);
-	return e < 0 ? e : parts_file(root, "etc/resolv.conf", buf_str(&resolv), err);
+	for (size_t i = 0; i < ARRAY_SIZE(names) && e == 0; i++) {
+		snprintf(path, sizeof(path), "etc/%s", names[i].name);
+		e = parts_file(root, path, names[i].text[gateway], err);
+	}
+	return e;
 }
 
-static int add_nsswitch(int root, const struct rootfs *r, struct cloche_err *err)
+static int mount_name(const struct target_root *root, int files, int etc, const char *name,
+	struct str text, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf nsswitch = BUF_INIT(4096);
+	_cleanup_fd_ int tree = -1, at = -1;
+	char path[32];
+	int e = parts_file(files, name, text, err);
 
-	return etc_nsswitch(r, &nsswitch) < 0
-		       ? err_nomem(err)
-		       : parts_file(root, "etc/nsswitch.conf", buf_str(&nsswitch), err);
+	if (e < 0)
+		return e;
+	tree = mount_clone(files, name, 0, err);
+	if (tree < 0)
+		return tree;
+	snprintf(path, sizeof(path), "/etc/%s", name);
+	/* Remove a link that leads nowhere; it belongs to the overlay, not to the directory below.
+	 */
+	if (target_find(root, path, NULL) == -ENOENT)
+		(void)unlinkat(etc, name, 0);
+	at = target_open(root, path, false, err);
+	return at < 0 ? at : mount_attach(tree, at, "", path, err);
 }
 
-int rootfs_open_shipped(int base)
+/* In an overlay, /etc stays as it was except for the names, which are mounted over it: they are
+ * this room's own, and the usual link to a resolver's file would lead nowhere. */
+int rootfs_mount_names(
+	bool gateway, const struct target_root *root, int files, struct cloche_err *err)
 {
-	return MAX(shipped_open(base, named, live), -1);
+	_cleanup_fd_ int etc = target_open(root, "/etc", true, err);
+	int e = MIN(etc, 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && e == 0; i++)
+		e = mount_name(root, files, etc, names[i].name, names[i].text[gateway], err);
+	return e;
+}
+
+int rootfs_open_shipped(void)
+{
+	_cleanup_fd_ int base = rundir_open_usual(NULL);
+
+	return base < 0 ? -1 : MAX(shipped_open(base, named, live), -1);
 }
 
 int etc_clone_shipped(int shipped)
@@ -173,21 +191,18 @@ static int add_chromium(int host, int root, struct cloche_err *err)
 
 /* Make the room's own files of /etc, except for its names; root is where etc/ lies. host: the
  * host's root; AT_FDCWD: it is our own root. */
-static int make_own(int host, int root, const struct rootfs *r, struct cloche_err *err)
+static int make_own(int host, int root, bool gateway, struct cloche_err *err)
 {
-	static const char *const dirs[] = {
-		"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt", "etc/apt/apt.conf.d"};
-	size_t i;
-	int e = 0;
+	static const char *const dirs[] = {"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt",
+		"etc/apt/apt.conf.d", NULL};
+	int e = parts_mkdirs(root, dirs, 0755, err);
 
-	for (i = 0; i < ARRAY_SIZE(dirs) && e == 0; i++)
-		e = parts_mkdir(root, dirs[i], 0755, err);
 	if (e == 0)
 		e = add_links(host, root, err);
 	if (e == 0)
 		e = add_accounts(root, err);
 	if (e == 0)
-		e = add_nsswitch(root, r, err);
+		e = parts_file(root, "etc/nsswitch.conf", nsswitch[gateway], err);
 	if (e == 0)
 		e = parts_file(root, "etc/profile", str_from(profile_text), err);
 	if (e == 0)
@@ -200,6 +215,7 @@ static int make_own(int host, int root, const struct rootfs *r, struct cloche_er
 static int make_layered(
 	struct parts_view *v, const struct rootfs *r, bool *ret_is_layered, struct cloche_err *err)
 {
+	bool gateway = r->spec->net == ROOM_NET_GATEWAY;
 	_cleanup_fd_ int base = -1, upper = -1, tree = -1;
 	int e = parts_mkdir(v->root, "etc", 0755, err);
 
@@ -216,9 +232,9 @@ static int make_layered(
 	upper = openat(base, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (upper < 0)
 		return err_sys(err, errno, "open the layer of /etc");
-	e = make_own(AT_FDCWD, upper, r, err);
+	e = make_own(AT_FDCWD, upper, gateway, err);
 	if (e == 0)
-		e = add_names(upper, r, err);
+		e = add_names(upper, gateway, err);
 	if (e < 0)
 		return e;
 	tree = layers_overlay(base, "etc", false, NULL);
@@ -228,17 +244,13 @@ static int make_layered(
 	/* If the kernel makes no overlay for this user. */
 	if (tree < 0)
 		tree = mount_clone(base, "upper/etc", 0, err);
-	if (tree < 0)
-		return tree == -ENOENT ? err_sys(err, ENOENT, "copy /etc") : tree;
-	return mount_attach(tree, v->root, "etc", "/etc", err);
+	return tree < 0 ? tree : mount_attach(tree, v->root, "etc", "/etc", err);
 }
 
 static int make_state(int root, struct cloche_err *err)
 {
-	int e = 0;
+	int e = parts_mkdirs(root, state_dirs, 0755, err);
 
-	for (size_t i = 0; i < ARRAY_SIZE(state_dirs) && e == 0; i++)
-		e = parts_mkdir(root, state_dirs[i], 0755, err);
 	if (e == 0)
 		e = parts_mkdir(root, "var/tmp", 01777, err);
 	if (e == 0 && symlinkat("/run", root, "var/run") < 0)
@@ -248,16 +260,16 @@ static int make_state(int root, struct cloche_err *err)
 
 int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err)
 {
-	bool is_layered = false;
+	bool is_layered = false, gateway = r->spec->net == ROOM_NET_GATEWAY;
 	int e;
 
 	/* A view that defers lies below an overlay itself: see rootfs.c. */
 	if (r->shipped_tree >= 0 && !v->defer) {
 		e = make_layered(v, r, &is_layered, err);
 	} else {
-		e = make_own(AT_FDCWD, v->root, r, err);
+		e = make_own(AT_FDCWD, v->root, gateway, err);
 		if (e == 0)
-			e = add_names(v->root, r, err);
+			e = add_names(v->root, gateway, err);
 	}
 	if (e == 0)
 		e = make_state(v->root, err);
@@ -268,7 +280,7 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 	return e < 0 ? e : parts_mkdir(v->root, "root", 0700, err);
 }
 
-int etc_make_plain(int host, int root, const struct rootfs *r, struct cloche_err *err)
+int etc_make_plain(int host, int root, bool gateway, struct cloche_err *err)
 {
 	/* Files that an engine puts into every root. */
 	static const char *const made[] = {"etc/passwd", "etc/group", "etc/nsswitch.conf",
@@ -277,7 +289,7 @@ int etc_make_plain(int host, int root, const struct rootfs *r, struct cloche_err
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++)
 		(void)unlinkat(root, made[i], 0);
-	e = make_own(host, root, r, err);
+	e = make_own(host, root, gateway, err);
 	return e < 0 ? e : make_state(root, err);
 }
 

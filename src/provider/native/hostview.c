@@ -115,21 +115,15 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-static int show_submount(struct parts_view *v, const char *path, struct cloche_err *err)
+/* Do not show what this user cannot reach, nor what is too much. */
+static void show_submount(struct parts_view *v, const char *path)
 {
-	_cleanup_fd_ int tree = -1;
+	_cleanup_fd_ int tree =
+		mount_clone(AT_FDCWD, path, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL);
 	struct stat st;
 
-	if (v->pending_n == PARTS_PENDING || strlen(path) >= sizeof(v->pending[0].path))
-		return 0;
-	/* Do not show what this user cannot reach. */
-	tree = mount_clone(AT_FDCWD, path, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL);
-	if (tree < 0 || fstat(tree, &st) < 0)
-		return 0;
-	snprintf(v->pending[v->pending_n].path, sizeof(v->pending[0].path), "%s", path);
-	v->pending[v->pending_n].dir = S_ISDIR(st.st_mode);
-	v->pending[v->pending_n++].tree = TAKE_FD(tree);
-	return 0;
+	if (tree >= 0 && fstat(tree, &st) == 0)
+		(void)!parts_collect(v, TAKE_FD(tree), path, S_ISDIR(st.st_mode));
 }
 
 int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err *err)
@@ -156,7 +150,7 @@ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err 
 		if (last[0] && fs_is_within(path, last))
 			continue;
 		memcpy(last, path, sizeof(last));
-		r = show_submount(v, path, err);
+		show_submount(v, path);
 	}
 	return r;
 }

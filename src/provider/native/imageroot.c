@@ -85,16 +85,6 @@ void imageroot_name(char *const *layers, char ret[IMAGEROOT_NAME])
 	snprintf(ret, IMAGEROOT_NAME, "image:%s", hex);
 }
 
-int imageroot_open(const char *dir, int *ret_tree, struct cloche_err *err)
-{
-	int tree = mount_clone(AT_FDCWD, dir, MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
-
-	if (tree < 0)
-		return tree == -ENOENT ? err_sys(err, ENOENT, "find %s", dir) : tree;
-	*ret_tree = tree;
-	return 0;
-}
-
 /* Add what lies above the layers to the end of the options. */
 static void add_upper(struct mount_option *options, size_t n, bool upper)
 {

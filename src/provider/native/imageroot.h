@@ -24,10 +24,6 @@ enum { IMAGEROOT_NAME = SHA256_HEX_MAX + 6 };
 /* Make a name for these layers: one word, which is not a path. */
 void imageroot_name(char *const *layers, char ret[IMAGEROOT_NAME]);
 
-/* Make a read-only copy of the mount of the layers. The store is ours, so it is not judged like a
- * source that the user names. */
-_warn_unused_ int imageroot_open(const char *dir, int *ret_tree, struct cloche_err *err);
-
 /* Make an overlay over the layers and the places of mounts: with base's upper/, or read-only, which
  * shows the layers without the room's changes. Return the detached mount. */
 _warn_unused_ int imageroot_overlay(

@@ -2,9 +2,7 @@
 #include "provider/native/judge.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "ipc/rundir.h"
-#include "ipc/statedir.h"
-#include "provider/native/rootfs.h"
+#include "provider/native/apart.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,11 +18,12 @@ void judged_free(struct judged_source *sources, size_t n)
 	free(sources);
 }
 
-static int judge_source(const struct rootfs *rootfs, const struct room_mount *m,
+static int judge_source(const struct apart_own *apart, const struct room_spec *spec, size_t i,
 	struct judged_source *ret, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd =
-		rootfs_judge_source(rootfs, m->source, m->no_link, m->ro, &ret->is_dir, err);
+	const struct room_mount *m = &spec->mounts[i];
+	_cleanup_fd_ int fd = apart_open_source(
+		apart, m->source, spec->host_home, m->no_link, m->ro, &ret->is_dir, err);
 	char path[PATH_MAX];
 	struct stat st;
 	int r;
@@ -67,24 +66,14 @@ static void leave_out_hidden(const struct room_spec *spec, struct judged_source 
 int judge_sources(const struct room_spec *spec, struct judged_source **ret, struct cloche_err *err)
 {
 	struct judged_source *sources = calloc(spec->mounts_n + 1, sizeof(*sources));
-	struct rootfs rootfs = {.host_home = spec->host_home, .shipped_dir = -1};
-	_cleanup_fd_ int own = rundir_open(err), consents = -1;
-	bool is_there;
-	int r = own < 0 ? own : 0;
+	struct apart_own apart;
+	int r = sources ? apart_own_init(&apart, err) : err_nomem(err);
 
 	*ret = sources;
-	if (!sources)
-		return err_nomem(err);
-	rootfs.own_dir = own;
-	consents = statedir_open_consent(&is_there);
-	if (r == 0)
-		r = apart_init(&rootfs.consents, consents, is_there, err);
-	if (r == 0)
-		rootfs.shipped_dir = rundir_open_usual(NULL);
 	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++)
-		r = judge_source(&rootfs, &spec->mounts[i], &sources[i], err);
-	fd_close(rootfs.shipped_dir);
-	leave_out_hidden(spec, sources);
+		r = judge_source(&apart, spec, i, &sources[i], err);
+	if (r == 0)
+		leave_out_hidden(spec, sources);
 	return r;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Judges the sources of mounts for a provider that does not mount them itself, by the same rules as
- * for a native room (rootfs_judge_source). */
+ * for a native room (apart_open_source). */
 
 #include "provider/spec.h"
 

@@ -16,7 +16,9 @@
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/fs.h"
+#include "base/parse.h"
 #include "jail/source.h"
+#include "provider/native/apart.h"
 #include "provider/native/layers.h"
 #include "provider/native/setid.h"
 
@@ -30,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MARKER_MAX = 16384, DEEPEST = 512 };
+enum { MARKER_MAX = 16384 };
 #define PATIENCE_USEC (2 * USEC_PER_SEC)
 
 static const char heading[] = "cloche changes 1\n";
@@ -287,67 +289,17 @@ void keep_close(struct keep *k)
 	k->named = NULL;
 }
 
-/* --- in one another --- */
-
-/* Return 1 if that directory (or one above it) is the one with this identity, 0 if not, or -errno
- * if that cannot be found out. */
-static int is_below(int dir, const struct stat *top)
-{
-	_cleanup_fd_ int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct stat st, last = {0};
-	int i;
-
-	for (i = 0; i < DEEPEST; i++) {
-		int up;
-
-		if (at < 0 || fstat(at, &st) < 0)
-			return -errno;
-		if (st.st_dev == top->st_dev && st.st_ino == top->st_ino)
-			return 1;
-		if (i > 0 && st.st_dev == last.st_dev && st.st_ino == last.st_ino)
-			return 0; /* "/" is above itself */
-		last = st;
-		up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (up < 0)
-			return -errno;
-		at = fd_close(at);
-		at = up;
-	}
-	return -ELOOP;
-}
-
-int keep_is_apart(int dir, int source)
-{
-	char link[64], real[PATH_MAX], own[PATH_MAX];
-	struct stat keep, st;
-	ssize_t n, m;
-	int r;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", source);
-	n = readlink(link, real, sizeof(real) - 1);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
-	m = readlink(link, own, sizeof(own) - 1);
-	if (n < 0 || m < 0 || fstat(source, &st) < 0 || fstat(dir, &keep) < 0)
-		return -errno;
-	real[n] = own[m] = '\0';
-	if (fs_is_within(real, own) || fs_is_within(own, real))
-		return 0;
-	if (!S_ISDIR(st.st_mode))
-		return 1;
-	r = is_below(dir, &st);
-	if (r == 0)
-		r = is_below(source, &keep);
-	return r < 0 ? r : !r;
-}
-
 int keep_check_apart(const struct keep *k, const char *source, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = open(source, O_PATH | O_CLOEXEC);
+	struct apart a;
 	int r;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : err_sys(err, errno, "look at %s", source);
-	r = keep_is_apart(k->dir, fd);
+	r = apart_init(&a, k->dir);
+	if (r == 0)
+		r = apart_is(&a, fd);
 	if (r < 0)
 		return err_sys(err, -r, "compare %s with %s", k->named, source);
 	if (r == 1)
@@ -366,17 +318,12 @@ int keep_check_apart(const struct keep *k, const char *source, struct cloche_err
 static char *unescape(struct str s)
 {
 	char *out = str_dup(s), *to = out;
-	size_t i;
 
-	for (i = 0; out && i < s.n; i++) {
-		unsigned c;
+	while (out && s.n) {
+		int c = parse_percent(s);
 
-		if (s.p[i] == '%' && i + 2 < s.n && sscanf(s.p + i + 1, "%2x", &c) == 1) {
-			*to++ = (char)c;
-			i += 2;
-		} else {
-			*to++ = s.p[i];
-		}
+		*to++ = c < 0 ? s.p[0] : (char)c;
+		s = str_from_index(s, c < 0 ? 1 : 3);
 	}
 	if (out)
 		*to = '\0';

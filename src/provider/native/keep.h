@@ -45,10 +45,6 @@ _warn_unused_ int keep_open(const char *path, const char *root_dir, const char *
 _warn_unused_ int keep_check_apart(
 	const struct keep *k, const char *source, struct cloche_err *err);
 
-/* Return 1 if neither of the two lies in the other (source may be any file), 0 if one does, or
- * -errno. Their real locations count. Both are borrowed. */
-_warn_unused_ int keep_is_apart(int dir, int source);
-
 /* Release the directory. Remove what overlayfs needed only while it was mounted, and everything if
  * no room was started. */
 void keep_close(struct keep *k);

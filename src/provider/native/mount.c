@@ -51,7 +51,7 @@ int mount_clone_same(const char *path, int fd, uint64_t attrs, struct cloche_err
 	struct stat st, want;
 
 	if (tree < 0)
-		return tree == -ENOENT ? err_sys(err, ENOENT, "find %s", path) : tree;
+		return tree;
 	if (fstat(tree, &st) < 0 || fstat(fd, &want) < 0)
 		return err_sys(err, errno, "look at %s", path);
 	if (st.st_dev != want.st_dev || st.st_ino != want.st_ino)
@@ -75,6 +75,13 @@ int mount_idmap(int tree, int userns_fd)
 }
 
 int mount_clone(int dirfd, const char *path, uint64_t attrs, struct cloche_err *err)
+{
+	int tree = mount_clone_if_there(dirfd, path, attrs, err);
+
+	return tree == -ENOENT ? err_sys(err, ENOENT, "find %s", path) : tree;
+}
+
+int mount_clone_if_there(int dirfd, const char *path, uint64_t attrs, struct cloche_err *err)
 {
 	unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
 	_cleanup_fd_ int tree = -1;

@@ -18,9 +18,11 @@ _warn_unused_ int mount_new(const char *fstype, const struct mount_option *optio
 	struct cloche_err *err);
 
 /* Make a detached copy of the tree at path (relative to dirfd; "" for dirfd itself) with everything
- * that is mounted below it, and set these attributes on all of it (0: none). Return -ENOENT
- * (without err) if path does not exist. */
+ * that is mounted below it, and set these attributes on all of it (0: none). */
 _warn_unused_ int mount_clone(int dirfd, const char *path, uint64_t attrs, struct cloche_err *err);
+/* The same, but return -ENOENT (without err) if path does not exist. */
+_warn_unused_ int mount_clone_if_there(
+	int dirfd, const char *path, uint64_t attrs, struct cloche_err *err);
 
 /* The same for path, provided that it is still the directory that fd was opened on (maybe in
  * another mount namespace). */

@@ -10,9 +10,6 @@
  * kill process 1 through its pidfd, and nothing can escape that. */
 #include "provider/native/native.h"
 #include "base/fd.h"
-#include "base/fs.h"
-#include "ipc/rundir.h"
-#include "ipc/statedir.h"
 #include "jail/sys.h"
 #include "provider/native/changes.h"
 #include "provider/native/ns.h"
@@ -62,7 +59,7 @@ static int note_unenforced(
 /* Make the group and judge what it lacks. */
 static int make_cgroup(struct native_room *n, struct native_birth *b, struct cloche_err *err)
 {
-	const struct room_limits *l = &b->spec->limits;
+	const struct room_limits *l = &b->rootfs.spec->limits;
 	const struct cgroup_limits limits = {l->memory_bytes, l->cpus_milli, l->pids};
 	const struct {
 		enum cgroup_controller c;
@@ -72,7 +69,7 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 		{CGROUP_CPU, "the cpu limit", "--cpus", l->cpus_optional},
 		{CGROUP_PIDS, "the pids limit", "--pids", false}};
 	size_t i;
-	int r = cgroup_make(NULL, b->spec->id, &limits, &n->cgroup, err);
+	int r = cgroup_make(NULL, b->rootfs.spec->id, &limits, &n->cgroup, err);
 
 	for (i = 0; i < ARRAY_SIZE(wanted) && r == 0; i++) {
 		const char *why = cgroup_lacks(&n->cgroup, wanted[i].c);
@@ -150,73 +147,19 @@ static int check_nested(
 	return -E_UNSUPPORTED;
 }
 
-static int find_consents(struct apart *ret, struct cloche_err *err)
-{
-	bool is_there;
-	_cleanup_fd_ int fd = statedir_open_consent(&is_there);
-
-	return apart_init(ret, fd, is_there, err);
-}
-
 static int prepare(const struct room_spec *spec, struct native_room *n, struct native_birth *b,
 	struct cloche_err *err)
 {
-	size_t i;
-	int r;
+	int r = rootfs_init(&b->rootfs, spec, &n->keep, err);
 
-	b->spec = spec;
 	b->outer_uid = geteuid();
 	b->outer_gid = getegid();
-	b->rootfs = (struct rootfs){.dir = spec->root == ROOM_ROOT_HOST ? NULL : spec->root_dir,
-		.image = spec->root == ROOM_ROOT_IMAGE,
-		.layers = spec->layers,
-		.places = spec->places,
-		.init_path = spec->init_path,
-		.ca_fd = spec->ca_fd,
-		.host_home = spec->host_home,
-		.tmpfs_bytes = room_limits_tmpfs(&spec->limits),
-		.gateway = spec->net == ROOM_NET_GATEWAY,
-		.nested = spec->nested,
-		.mounts_n = spec->mounts_n,
-		.overlay = spec->overlay || spec->keep_dir,
-		.keep = spec->keep_dir ? &n->keep : NULL,
-		.dir_tree = -1,
-		.init_tree = -1,
-		.shipped = -1,
-		.shipped_tree = -1,
-		.keep_tree = -1,
-		.host_trees = LAYERS_NO_TREES,
-		.own_dir = -1,
-		.shipped_dir = -1,
-		.upper_fd = -1,
-		.lower_fd = -1};
-	b->mounts = calloc(spec->mounts_n + 1, sizeof(*b->mounts));
-	if (!b->mounts)
-		return err_nomem(err);
-	b->rootfs.mounts = b->mounts;
-	for (i = 0; i < spec->mounts_n; i++) {
-		const struct room_mount *m = &spec->mounts[i];
-
-		b->mounts[i] = (struct rootfs_mount){.source = m->source,
-			.target = m->target,
-			.ro = m->ro,
-			.optional = m->optional,
-			.no_link = m->no_link,
-			.tree = -1};
-	}
-	r = b->rootfs.own_dir = rundir_open(err);
-	if (r >= 0)
-		r = find_consents(&b->rootfs.consents, err);
-	if (r >= 0 && spec->root == ROOM_ROOT_IMAGE)
+	if (r == 0 && spec->root == ROOM_ROOT_IMAGE)
 		r = imageroot_lock(spec->root_dir, spec->layers, &n->image, err);
-	if (r >= 0 && spec->root == ROOM_ROOT_HOST) {
-		b->rootfs.shipped_dir = rundir_open_usual(NULL);
-		n->shipped =
-			b->rootfs.shipped_dir < 0 ? -1 : rootfs_open_shipped(b->rootfs.shipped_dir);
-		b->rootfs.shipped = n->shipped;
-	}
-	if (r >= 0)
-		r = spec->keep_dir ? open_keep(spec, n, err) : 0;
+	if (r == 0 && spec->root == ROOM_ROOT_HOST)
+		b->rootfs.shipped = n->shipped = rootfs_open_shipped();
+	if (r == 0 && spec->keep_dir)
+		r = open_keep(spec, n, err);
 	if (r < 0)
 		return r;
 	b->rootfs.ids = idmap_choose(spec->id);
@@ -263,7 +206,7 @@ static int set_up_loopback(void *arg, struct cloche_err *err)
 static int give_network(struct native_room *n, const struct native_birth *b, int userns, int report,
 	struct cloche_err *err)
 {
-	bool none = b->spec->net == ROOM_NET_NONE;
+	bool none = b->rootfs.spec->net == ROOM_NET_NONE;
 	_cleanup_fd_ int fd = -1;
 	int r = ns_make_network(userns, none ? set_up_loopback : set_up_capture, &n->net, &fd, err);
 
@@ -277,8 +220,8 @@ static int finish_parent(
 	_cleanup_fd_ int userns = -1;
 	int r = admit(n, b, report, &userns, err), inner;
 
-	if (r == 0 && b->spec->born)
-		b->spec->born(b->spec->born_user, n->pid);
+	if (r == 0 && b->rootfs.spec->born)
+		b->rootfs.spec->born(b->rootfs.spec->born_user, n->pid);
 	if (r == 0)
 		r = give_network(n, b, userns, report, err);
 	if (r == 0)
@@ -360,10 +303,7 @@ static int native_create(const struct provider *p, const struct room_spec *spec,
 	r = prepare(spec, n, &b, err);
 	if (r == 0)
 		r = give_birth(n, &b, err);
-	rootfs_close_sources(&b.rootfs);
-	fd_close(b.rootfs.own_dir);
-	fd_close(b.rootfs.shipped_dir);
-	free(b.mounts);
+	rootfs_done(&b.rootfs);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(room);

@@ -33,11 +33,9 @@ struct native_room {
 
 /* What the child needs to become the room's first process; copied into it by the fork. */
 struct native_birth {
-	const struct room_spec *spec; /* borrowed */
-	struct rootfs rootfs;
-	struct rootfs_mount *mounts; /* the array that rootfs borrows */
-	bool limit_pids;             /* by RLIMIT_NPROC, if there is no cgroup for it */
-	uid_t outer_uid;             /* our ids on the host: the child cannot see them */
+	struct rootfs rootfs; /* with the room's spec */
+	bool limit_pids;      /* by RLIMIT_NPROC, if there is no cgroup for it */
+	uid_t outer_uid;      /* our ids on the host: the child cannot see them */
 	gid_t outer_gid;
 	int control, report; /* the child's ends */
 };

@@ -63,18 +63,16 @@ static bool is_of_host(const char *source)
 
 int nested_check_programs(const struct rootfs *r, struct cloche_err *err)
 {
-	size_t i;
+	const struct room_spec *s = r->spec;
 	int e = 0;
 
-	if (!r->nested || r->ids.range || !rootfs_writes_as_owner(r))
+	if (!s->nested || r->ids.range || !rootfs_writes_as_owner(r))
 		return 0;
 	if (r->dir)
 		e = check_tree(r->dir_tree, true, r->dir, err);
-	for (i = 0; i < r->mounts_n && e == 0; i++) {
-		const struct rootfs_mount *m = &r->mounts[i];
-
-		if (m->tree >= 0 && m->ro && !is_of_host(m->source))
-			e = check_tree(m->tree, m->is_dir, m->source, err);
-	}
+	for (size_t i = 0; i < s->mounts_n && e == 0; i++)
+		if (r->sources[i].tree >= 0 && s->mounts[i].ro && !is_of_host(s->mounts[i].source))
+			e = check_tree(r->sources[i].tree, r->sources[i].is_dir,
+				s->mounts[i].source, err);
 	return e;
 }

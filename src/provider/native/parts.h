@@ -10,8 +10,10 @@
 /* Mount attributes of everything that is not the room's own. */
 #define PARTS_QUIET (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-/* Make a directory (an existing one is fine) or a whole file. */
+/* Make a directory, several (ends with NULL), or a whole file. An existing directory is fine. */
 _warn_unused_ int parts_mkdir(int root, const char *path, unsigned mode, struct cloche_err *err);
+_warn_unused_ int parts_mkdirs(
+	int root, const char *const *paths, unsigned mode, struct cloche_err *err);
 _warn_unused_ int parts_file(int root, const char *path, struct str text, struct cloche_err *err);
 
 /* Mount the host's `source` at `path`, a directory or file that is made for it. Do nothing if the
@@ -51,6 +53,8 @@ struct parts_view {
 /* As parts_bind, in a view. */
 _warn_unused_ int parts_show(struct parts_view *v, const char *source, const char *path, bool dir,
 	uint64_t attrs, struct cloche_err *err);
+/* Collect a mount (taken, also on failure). Return false if there are too many. */
+_warn_unused_ bool parts_collect(struct parts_view *v, int tree, const char *path, bool dir);
 /* Attach the collected mounts beneath a root, where every link in their paths is resolved. */
 struct target_root;
 _warn_unused_ int parts_attach(
@@ -71,7 +75,7 @@ void hostview_each(hostview_fn fn, void *user);
 void etc_each(hostview_fn fn, void *user);
 _warn_unused_ int hostview_make_links(int host, int root, struct cloche_err *err);
 _warn_unused_ int etc_make_plain(
-	int host, int root, const struct rootfs *r, struct cloche_err *err);
+	int host, int root, bool gateway, struct cloche_err *err);
 
 /* Show what is mounted on the host below one of those directories, read-only, as far as there is
  * space; for a view that defers, since an overlay shows what lies beneath such mounts. */
@@ -81,10 +85,6 @@ _warn_unused_ int hostview_submounts(struct parts_view *v, const char *dir, stru
 _warn_unused_ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
 /* Return a copy of the mount of rootfs.h's `shipped`; -1 if there can be none. */
 int etc_clone_shipped(int shipped);
-/* Store the text of /etc/hosts or /etc/resolv.conf in ret. */
-struct buf;
-_warn_unused_ int etc_hosts(const struct rootfs *r, struct buf *ret);
-_warn_unused_ int etc_resolv_conf(const struct rootfs *r, struct buf *ret);
 
 /* Make links to the policies of trust.h where browsers look for them. */
 _warn_unused_ int trust_link_policies(int root, struct cloche_err *err);

@@ -26,6 +26,7 @@ static const char *const masked_files[] = {
 static const char *const masked_dirs[] = {"acpi", "asound", "scsi"};
 static const char *const read_only[] = {"bus", "fs", "irq", "pressure", "sys", "sysrq-trigger"};
 
+static const char *const sys_dirs[] = {"sys", "sys/devices", "sys/devices/system", NULL};
 /* All that is seen of /sys. */
 static const char *const shown[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
 #define SYS_ATTRS (MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC)
@@ -48,9 +49,8 @@ static int cover(int root, const char *name, enum what what, struct cloche_err *
 		tree = mount_clone(root, "run/cloche/empty", attrs, err);
 	else
 		tree = mount_clone(root, path, attrs, err);
-	if (tree < 0)
-		return tree == -ENOENT ? err_sys(err, ENOENT, "cover /%s", path) : tree;
-	return mount_attach(tree, root, path, path, err);
+	return tree < 0 ? err_wrap(err, tree, "cover /%s", path)
+			: mount_attach(tree, root, path, path, err);
 }
 
 int procfs_make(int root, bool bare, struct cloche_err *err)
@@ -110,24 +110,14 @@ static int cover_throttling(int root, struct cloche_err *err)
 	return r;
 }
 
-static int make_sys_dirs(int root, struct cloche_err *err)
-{
-	static const char *const dirs[] = {"sys", "sys/devices", "sys/devices/system"};
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++)
-		r = parts_mkdir(root, dirs[i], 0555, err);
-	return r;
-}
-
 int sysfs_make(int root, bool nested, struct cloche_err *err)
 {
 	/* Container engines look for these. */
-	static const char *const groups[] = {"sys/fs", "sys/fs/cgroup"};
-	int r = make_sys_dirs(root, err);
+	static const char *const groups[] = {"sys/fs", "sys/fs/cgroup", NULL};
+	int r = parts_mkdirs(root, sys_dirs, 0555, err);
 
-	for (size_t i = 0; i < ARRAY_SIZE(groups) && r == 0 && nested; i++)
-		r = parts_mkdir(root, groups[i], 0555, err);
+	if (r == 0 && nested)
+		r = parts_mkdirs(root, groups, 0555, err);
 	for (size_t i = 0; i < ARRAY_SIZE(shown) && r == 0; i++)
 		r = parts_bind(root, shown[i], shown[i] + 1, true, SYS_ATTRS, err);
 	return r == 0 ? cover_throttling(root, err) : r;
@@ -142,7 +132,7 @@ static int replace_sys(int root, int copies[static ARRAY_SIZE(shown)], struct cl
 	int r = over < 0 ? over : mount_attach(over, root, "sys", "/sys", err);
 
 	if (r == 0)
-		r = make_sys_dirs(root, err);
+		r = parts_mkdirs(root, sys_dirs, 0555, err);
 	for (size_t i = 0; i < ARRAY_SIZE(shown) && r == 0; i++) {
 		if (copies[i] < 0)
 			continue;
@@ -164,7 +154,7 @@ int sysfs_cover(int root, struct cloche_err *err)
 	if (faccessat(root, "sys", F_OK, 0) < 0)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(shown) && r == 0; i++) {
-		copies[i] = mount_clone(root, shown[i] + 1, SYS_ATTRS, err);
+		copies[i] = mount_clone_if_there(root, shown[i] + 1, SYS_ATTRS, err);
 		r = copies[i] == -ENOENT ? 0 : MIN(copies[i], 0);
 	}
 	if (r == 0)

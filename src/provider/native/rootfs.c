@@ -18,7 +18,6 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "ipc/roomctl.h"
-#include "jail/source.h"
 #include "jail/sys.h"
 #include "provider/native/imageroot.h"
 #include "provider/native/mount.h"
@@ -36,45 +35,57 @@ enum { PIECE_RUN = 0 };
 
 #define INIT_BENEATH (&ROOMCTL_INIT_PATH[1])
 
-int rootfs_judge_source(const struct rootfs *r, const char *path, bool no_link, bool ro,
-	bool *ret_is_dir, struct cloche_err *err)
+int rootfs_init(struct rootfs *r, const struct room_spec *spec, const struct keep *keep,
+	struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = source_open(path, r->host_home, no_link, ret_is_dir, err);
-	int e;
+	*r = (struct rootfs){.spec = spec,
+		.dir = spec->root == ROOM_ROOT_HOST ? NULL : spec->root_dir,
+		.overlay = spec->overlay || spec->keep_dir,
+		.keep = spec->keep_dir ? keep : NULL,
+		.shipped = -1,
+		.sources = calloc(spec->mounts_n + 1, sizeof(*r->sources)),
+		.dir_tree = -1,
+		.init_tree = -1,
+		.shipped_tree = -1,
+		.keep_tree = -1,
+		.host_trees = LAYERS_NO_TREES,
+		.upper_fd = -1,
+		.lower_fd = -1};
+	if (!r->sources)
+		return err_nomem(err);
+	for (size_t i = 0; i < spec->mounts_n; i++)
+		r->sources[i].tree = -1;
+	return apart_own_init(&r->apart, err);
+}
 
-	if (fd < 0)
-		return fd;
-	e = apart_check_control(r->own_dir, fd, path, err);
-	if (e == 0)
-		e = apart_check_control(r->shipped_dir, fd, path, err);
-	if (e == 0)
-		e = apart_check(&r->consents, fd, path, ro, err);
-	return e < 0 ? e : TAKE_FD(fd);
+static bool is_image(const struct rootfs *r)
+{
+	return r->spec->root == ROOM_ROOT_IMAGE;
+}
+
+static bool has_gateway(const struct rootfs *r)
+{
+	return r->spec->net == ROOM_NET_GATEWAY;
 }
 
 static int open_source(const struct rootfs *r, const char *path, bool no_link, uint64_t attrs,
 	bool *ret_is_dir, int *ret_tree, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd =
-		rootfs_judge_source(r, path, no_link, attrs & MOUNT_ATTR_RDONLY, ret_is_dir, err);
-	int tree;
-
+	_cleanup_fd_ int fd = apart_open_source(&r->apart, path, r->spec->host_home, no_link,
+		attrs & MOUNT_ATTR_RDONLY, ret_is_dir, err);
 	if (fd < 0)
 		return fd;
-	tree = mount_clone(fd, "", attrs, err);
-	if (tree < 0)
-		return tree == -ENOENT ? err_sys(err, ENOENT, "mount %s", path) : tree;
-	*ret_tree = tree;
-	return 0;
+	*ret_tree = mount_clone(fd, "", attrs, err);
+	return MIN(*ret_tree, 0);
 }
 
-static int open_mount(struct rootfs *r, struct rootfs_mount *m, struct cloche_err *err)
+static int open_mount(struct rootfs *r, size_t i, struct cloche_err *err)
 {
+	const struct room_mount *m = &r->spec->mounts[i];
 	uint64_t attrs = PARTS_QUIET | (m->ro ? MOUNT_ATTR_RDONLY : 0);
-	int e;
+	int e = open_source(r, m->source, m->no_link, attrs, &r->sources[i].is_dir,
+		&r->sources[i].tree, err);
 
-	m->tree = -1;
-	e = open_source(r, m->source, m->no_link, attrs, &m->is_dir, &m->tree, err);
 	if (e != -ENOENT)
 		return e;
 	if (!m->optional)
@@ -96,38 +107,34 @@ static int open_layers(struct rootfs *r, struct cloche_err *err)
 			return r->keep_tree;
 	}
 	for (i = 0; dirs[i] && !r->dir; i++) {
-		int tree;
-
 		if (lstat(dirs[i], &st) < 0 || !S_ISDIR(st.st_mode))
 			continue;
-		tree = mount_clone(AT_FDCWD, dirs[i], MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
-		if (tree < 0)
-			return tree == -ENOENT ? err_sys(err, ENOENT, "find %s", dirs[i]) : tree;
-		r->host_trees[i] = tree;
+		r->host_trees[i] =
+			mount_clone(AT_FDCWD, dirs[i], MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
+		if (r->host_trees[i] < 0)
+			return r->host_trees[i];
 	}
 	return 0;
 }
 
 int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 {
+	const uint64_t attrs = MOUNT_ATTR_RDONLY | PARTS_QUIET;
 	bool is_dir;
-	size_t i;
 	int e = 0;
 
-	for (i = 0; i < r->mounts_n; i++)
-		r->mounts[i].tree = -1;
 	if (r->overlay) {
 		e = open_layers(r, err);
 		if (e < 0)
 			return e;
 	}
-	/* Our own helper was not named by the user, so it is not judged. */
-	r->init_tree = mount_clone(AT_FDCWD, r->init_path, MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
+	/* Our own helper and store were not named by the user, so they are not judged. */
+	r->init_tree = mount_clone(AT_FDCWD, r->spec->init_path, attrs, err);
 	if (r->init_tree < 0)
-		return r->init_tree == -ENOENT ? err_sys(err, ENOENT, "find %s", r->init_path)
-					       : r->init_tree;
-	if (r->image) {
-		e = imageroot_open(r->dir, &r->dir_tree, err);
+		return r->init_tree;
+	if (is_image(r)) {
+		r->dir_tree = mount_clone(AT_FDCWD, r->dir, attrs, err);
+		e = MIN(r->dir_tree, 0);
 	} else if (r->dir) {
 		e = open_source(r, r->dir, false, PARTS_QUIET, &is_dir, &r->dir_tree, err);
 		if (e == -ENOENT)
@@ -137,12 +144,12 @@ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 	}
 	if (r->shipped >= 0)
 		r->shipped_tree = etc_clone_shipped(r->shipped);
-	for (i = 0; i < r->mounts_n && e == 0; i++)
-		e = open_mount(r, &r->mounts[i], err);
+	for (size_t i = 0; i < r->spec->mounts_n && e == 0; i++)
+		e = open_mount(r, i, err);
 	return e;
 }
 
-void rootfs_close_sources(struct rootfs *r)
+void rootfs_done(struct rootfs *r)
 {
 	size_t i;
 
@@ -152,8 +159,10 @@ void rootfs_close_sources(struct rootfs *r)
 		r->host_trees[i] = fd_close(r->host_trees[i]);
 	r->init_tree = fd_close(r->init_tree);
 	r->shipped_tree = fd_close(r->shipped_tree);
-	for (i = 0; i < r->mounts_n; i++)
-		r->mounts[i].tree = fd_close(r->mounts[i].tree);
+	for (i = 0; r->sources && i < r->spec->mounts_n; i++)
+		fd_close(r->sources[i].tree);
+	free(r->sources);
+	r->sources = NULL;
 }
 
 int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err)
@@ -185,12 +194,12 @@ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err
 		if (e < 0)
 			return err_sys(err, -e, "show %s with its own owners", r->dir);
 	}
-	for (i = 0; i < r->mounts_n; i++) {
-		struct rootfs_mount *m = &r->mounts[i];
+	for (i = 0; i < r->spec->mounts_n; i++) {
+		const struct room_mount *m = &r->spec->mounts[i];
 
-		if (m->tree < 0 || (m->ro && r->nested))
+		if (r->sources[i].tree < 0 || (m->ro && r->spec->nested))
 			continue;
-		e = mount_idmap(m->tree, userns_fd);
+		e = mount_idmap(r->sources[i].tree, userns_fd);
 		/* Without the map it is still readable, as far as every user may read it. */
 		if (e == 0 || m->ro)
 			continue;
@@ -207,19 +216,19 @@ enum { BYTES_A_FILE = 2048, FILES_MIN = 4096 };
 /* Make the tmpfs, attached on top of the old root. */
 static int make_scratch(const struct rootfs *r, int *ret_fd, struct cloche_err *err)
 {
+	uint64_t bytes = room_limits_tmpfs(&r->spec->limits);
 	char size[32], files[32];
 	struct mount_option options[] = {
 		{"mode", "0755"}, {NULL, NULL}, {NULL, NULL}, {NULL, NULL}};
 	_cleanup_fd_ int tree = -1;
 	int e;
 
-	if (r->tmpfs_bytes) {
-		snprintf(size, sizeof(size), "%llu", (unsigned long long)r->tmpfs_bytes);
+	if (bytes) {
+		snprintf(size, sizeof(size), "%llu", (unsigned long long)bytes);
 		options[1] = (struct mount_option){"size", size};
 		/* An empty file also takes about a kilobyte of memory, which no size counts. */
 		snprintf(files, sizeof(files), "%llu",
-			(unsigned long long)MAX(
-				r->tmpfs_bytes / BYTES_A_FILE, (uint64_t)FILES_MIN));
+			(unsigned long long)MAX(bytes / BYTES_A_FILE, (uint64_t)FILES_MIN));
 		options[2] = (struct mount_option){"nr_inodes", files};
 	}
 	tree = mount_new("tmpfs", options, PARTS_QUIET, err);
@@ -247,12 +256,12 @@ static int fill_scratch(struct rootfs *r, int root, struct cloche_err *err)
 	if (e == 0)
 		e = devices_make(root, &r->ids, err);
 	if (e == 0)
-		e = procfs_make(root, r->nested, err);
+		e = procfs_make(root, r->spec->nested, err);
 	if (e == 0)
-		e = sysfs_make(root, r->nested, err);
+		e = sysfs_make(root, r->spec->nested, err);
 	if (e == 0)
 		e = parts_file(root, INIT_BENEATH, STR_NULL, err);
-	return e < 0 ? e : mount_attach(r->init_tree, root, INIT_BENEATH, r->init_path, err);
+	return e < 0 ? e : mount_attach(r->init_tree, root, INIT_BENEATH, r->spec->init_path, err);
 }
 
 static int attach_beneath(const struct target_root *root, int tree, const char *path, bool dir,
@@ -265,15 +274,12 @@ static int attach_beneath(const struct target_root *root, int tree, const char *
 
 static int attach_mounts(struct rootfs *r, const struct target_root *root, struct cloche_err *err)
 {
-	size_t i;
-	int e;
+	for (size_t i = 0; i < r->spec->mounts_n; i++) {
+		const struct room_mount *m = &r->spec->mounts[i];
+		int e = r->sources[i].tree < 0 ? 0
+					       : attach_beneath(root, r->sources[i].tree, m->target,
+							 r->sources[i].is_dir, err);
 
-	for (i = 0; i < r->mounts_n; i++) {
-		struct rootfs_mount *m = &r->mounts[i];
-
-		if (m->tree < 0)
-			continue;
-		e = attach_beneath(root, m->tree, m->target, m->is_dir, err);
 		if (e < 0)
 			return err_wrap(err, e, "mount %s", m->source);
 	}
@@ -293,7 +299,7 @@ static int attach_pieces(const struct rootfs *r, const struct target_root *root,
 			(void)unlinkat(root->fd, pieces[i], 0);
 		e = attach_beneath(root, trees[i], pieces[i], true, err);
 	}
-	return e < 0 ? e : rootfs_mount_names(r, root, files, err);
+	return e < 0 ? e : rootfs_mount_names(has_gateway(r), root, files, err);
 }
 
 static dev_t device_of(int fd)
@@ -317,11 +323,11 @@ static void make_places(const struct rootfs *r, int lower)
 
 	for (i = 0; i < ARRAY_SIZE(pieces); i++)
 		(void)mkdirat(lower, pieces[i], 0755);
-	for (i = 0; i < r->mounts_n; i++)
-		if (r->mounts[i].tree >= 0)
-			fd_close(
-				target_open(&root, r->mounts[i].target, r->mounts[i].is_dir, NULL));
-	for (char *const *place = r->places; place && *place; place++)
+	for (i = 0; i < r->spec->mounts_n; i++)
+		if (r->sources[i].tree >= 0)
+			fd_close(target_open(&root, r->spec->mounts[i].target,
+				r->sources[i].is_dir, NULL));
+	for (char *const *place = r->spec->places; place && *place; place++)
 		fd_close(target_open(&root, *place, true, NULL));
 }
 
@@ -340,7 +346,7 @@ static int make_lower(struct rootfs *r, int base, struct parts_view *v, struct c
 		if (v->root < 0)
 			return err_sys(err, errno, "open %s", LAYERS_PLACES);
 		make_places(r, v->root);
-		e = r->gateway ? trust_link_policies(v->root, err) : 0;
+		e = has_gateway(r) ? trust_link_policies(v->root, err) : 0;
 		return e < 0 ? e : mount_attach(r->dir_tree, base, "lower", r->dir, err);
 	}
 	v->root = openat(base, "lower", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -351,7 +357,7 @@ static int make_lower(struct rootfs *r, int base, struct parts_view *v, struct c
 		e = etc_make(v, r, err);
 	if (e == 0)
 		make_places(r, v->root);
-	if (e == 0 && r->gateway)
+	if (e == 0 && has_gateway(r))
 		e = trust_link_policies(v->root, err);
 	if (e == 0 && r->shipped_tree >= 0)
 		e = parts_mkdir(base, LAYERS_PLACES, 0755, err);
@@ -398,9 +404,9 @@ static int open_result(struct rootfs *r, int base, struct cloche_err *err)
 	if (!r->overlay)
 		return 0;
 	r->upper_fd = openat(base, "upper", flags);
-	r->lower_fd = r->image ? imageroot_overlay(base, r->layers, false, err)
-			       : openat(base, "lower", flags);
-	if (r->image && r->lower_fd < 0)
+	r->lower_fd = is_image(r) ? imageroot_overlay(base, r->spec->layers, false, err)
+				  : openat(base, "lower", flags);
+	if (is_image(r) && r->lower_fd < 0)
 		return r->lower_fd;
 	if (r->upper_fd < 0 || r->lower_fd < 0)
 		return err_sys(err, errno, "open the room's layers");
@@ -411,8 +417,8 @@ static int make_root_overlay(const struct rootfs *r, int base, struct cloche_err
 {
 	int tree;
 
-	if (r->image)
-		return imageroot_overlay(base, r->layers, true, err);
+	if (is_image(r))
+		return imageroot_overlay(base, r->spec->layers, true, err);
 	if (r->dir)
 		return layers_overlay(base, "", true, err);
 	tree = r->shipped_tree >= 0 ? layers_overlay(base, "", true, NULL) : -1;
@@ -509,7 +515,7 @@ static int furnish_flat(struct rootfs *r, int scratch, struct cloche_err *err)
 
 	if (e == 0)
 		e = etc_make(&v, r, err);
-	if (e == 0 && r->gateway)
+	if (e == 0 && has_gateway(r))
 		e = trust_link_policies(scratch, err);
 	return e < 0 ? e : mount_pivot(scratch, err);
 }
@@ -554,21 +560,19 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 	}
 	if (e == 0)
 		e = attach_mounts(r, &root, err);
-	if (e == 0 && r->ca_fd >= 0)
-		e = trust_install(&root, r->ca_fd, err);
+	if (e == 0 && r->spec->ca_fd >= 0)
+		e = trust_install(&root, r->spec->ca_fd, err);
 	umask(mask);
 	return e;
 }
 
 bool rootfs_writes_as_owner(const struct rootfs *r)
 {
-	size_t i;
-
 	/* Kept files are there for every user when the room has ended. */
 	if (r->keep)
 		return true;
-	for (i = 0; i < r->mounts_n; i++)
-		if (r->mounts[i].tree >= 0 && !r->mounts[i].ro)
+	for (size_t i = 0; i < r->spec->mounts_n; i++)
+		if (r->sources[i].tree >= 0 && !r->spec->mounts[i].ro)
 			return true;
 	return false;
 }

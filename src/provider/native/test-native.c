@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "provider/native/keep.h"
+#include "provider/native/apart.h"
 #include "provider/native/test-own-init.h"
 
 #include <errno.h>
@@ -394,15 +394,17 @@ static void a_directory_that_cannot_be_searched(void)
 {
 	char one[] = "/tmp/cloche-test-apart-XXXXXX", two[] = "/tmp/cloche-test-apart-XXXXXX";
 	_cleanup_fd_ int control = -1, source = -1;
+	struct apart a;
 	bool root = geteuid() == 0;
 
 	must(mkdtemp(one) && mkdtemp(two) && chmod(one, root ? 0755 : 0700) == 0);
 	control = open(one, O_PATH | O_CLOEXEC);
 	source = open(two, O_PATH | O_CLOEXEC);
 	must(control >= 0 && source >= 0);
-	check_int(keep_is_apart(control, source), 1);
+	check_int(apart_init(&a, control), 0);
+	check_int(apart_is(&a, source), 1);
 	must(chmod(two, 0) == 0 && (!root || seteuid(65534) == 0));
-	check_int(keep_is_apart(control, source), -EACCES);
+	check_int(apart_is(&a, source), -EACCES);
 	must(!root || seteuid(0) == 0);
 	(void)rmdir(one);
 	(void)rmdir(two);

@@ -160,7 +160,7 @@ int trust_link_policies(int root, struct cloche_err *err)
 		"etc/opt/chrome_for_testing", "etc/opt/chrome_for_testing/policies",
 		"etc/opt/chrome_for_testing/policies/managed", "etc/opt/edge",
 		"etc/opt/edge/policies", "etc/opt/edge/policies/managed", "etc/firefox",
-		"etc/firefox/policies"};
+		"etc/firefox/policies", NULL};
 	static const struct {
 		const char *path, *to;
 	} links[] = {{"etc/chromium/policies/managed/cloche.json", TRUST_CHROMIUM_PATH},
@@ -168,10 +168,8 @@ int trust_link_policies(int root, struct cloche_err *err)
 		{"etc/opt/chrome_for_testing/policies/managed/cloche.json", TRUST_CHROMIUM_PATH},
 		{"etc/opt/edge/policies/managed/cloche.json", TRUST_CHROMIUM_PATH},
 		{"etc/firefox/policies/policies.json", TRUST_FIREFOX_PATH}};
-	int r = 0;
+	int r = parts_mkdirs(root, dirs, 0755, err);
 
-	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++)
-		r = parts_mkdir(root, dirs[i], 0755, err);
 	for (size_t i = 0; i < ARRAY_SIZE(links) && r == 0; i++)
 		/* A kept layer has them already. */
 		if (symlinkat(links[i].to, root, links[i].path) < 0 && errno != EEXIST)

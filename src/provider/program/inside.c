@@ -11,7 +11,6 @@
  * the room are compared with what was judged (INV-INSIDE-PATHS); if they differ, the room is given
  * up. */
 #include "base/fd.h"
-#include "provider/native/idmap.h"
 #include "provider/native/ns.h"
 #include "provider/native/parts.h"
 #include "provider/native/target.h"
@@ -127,15 +126,14 @@ static int cover(int root, struct cloche_err *err)
 }
 
 /* Complete an empty root, in which the host's files are mounted already. */
-static int fill_root(int host, int root, const struct rootfs *rootfs, struct cloche_err *err)
+static int fill_root(int host, int root, bool gateway, struct cloche_err *err)
 {
 	int r = hostview_make_links(host, root, err);
 
-	return r < 0 ? r : etc_make_plain(host, root, rootfs, err);
+	return r < 0 ? r : etc_make_plain(host, root, gateway, err);
 }
 
-static int add_names(
-	const struct target_root *root, const struct rootfs *rootfs, struct cloche_err *err)
+static int add_names(const struct target_root *root, bool gateway, struct cloche_err *err)
 {
 	_cleanup_fd_ int files = -1;
 	int r = parts_mkdir(root->fd, "run/cloche/etc", 0755, err);
@@ -144,7 +142,7 @@ static int add_names(
 		return r;
 	files = openat(root->fd, "run/cloche/etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return files < 0 ? err_sys(err, errno, "open /run/cloche/etc")
-			 : rootfs_mount_names(rootfs, root, files, err);
+			 : rootfs_mount_names(gateway, root, files, err);
 }
 
 /* Add the temporary file systems in which files are made (describe.c). */
@@ -161,7 +159,7 @@ static void find_scratch(const struct inside *in, struct target_root *root)
 
 static int furnish_files(const struct inside *in, struct cloche_err *err)
 {
-	const struct rootfs rootfs = {.gateway = in->spec->net == ROOM_NET_GATEWAY};
+	const bool gateway = in->spec->net == ROOM_NET_GATEWAY;
 	struct target_root root = {.fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
 	_cleanup_fd_ int fd = root.fd;
 	struct stat st;
@@ -175,14 +173,14 @@ static int furnish_files(const struct inside *in, struct cloche_err *err)
 	if (r == 0)
 		r = check_mounts(in, &root, err);
 	if (r == 0 && in->spec->root == ROOM_ROOT_HOST)
-		r = fill_root(in->host, fd, &rootfs, err);
+		r = fill_root(in->host, fd, gateway, err);
 	if (r == 0)
 		r = parts_mkdir(fd, "run/lock", 01777, err);
 	if (r == 0)
-		r = add_names(&root, &rootfs, err);
+		r = add_names(&root, gateway, err);
 	for (char *const *p = in->spec->places; r == 0 && p && *p; p++)
 		fd_close(target_open(&root, *p, true, NULL));
-	if (r == 0 && rootfs.gateway)
+	if (r == 0 && gateway)
 		r = trust_link_policies(fd, err);
 	return r == 0 && in->spec->ca_fd >= 0 ? trust_install(&root, in->spec->ca_fd, err) : r;
 }
