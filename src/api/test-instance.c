@@ -458,7 +458,7 @@ int main(void)
 	struct cloche_err why = CLOCHE_ERR_INIT;
 
 	run_test(test_labels_and_names_are_checked);
-	if (native_provider.probe(&native_provider, &why) < 0) {
+	if (native_provider.probe(&native_provider, &(struct provider_about){0}, &why) < 0) {
 		printf("# no rooms here: %s\n", why.message);
 		return tap_done();
 	}

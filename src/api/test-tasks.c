@@ -238,7 +238,7 @@ int main(void)
 	_cleanup_(freep) char *program = NULL;
 	struct cloche_err why = CLOCHE_ERR_INIT;
 
-	if (native_provider.probe(&native_provider, &why) < 0) {
+	if (native_provider.probe(&native_provider, &(struct provider_about){0}, &why) < 0) {
 		printf("1..0 # SKIP no rooms here: %s\n", why.message);
 		return 0;
 	}

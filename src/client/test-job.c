@@ -214,7 +214,7 @@ static int run_all(void (*list)(void))
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
-	if (native_provider.probe(&native_provider, &err) < 0) {
+	if (native_provider.probe(&native_provider, &(struct provider_about){0}, &err) < 0) {
 		printf("1..0 # SKIP no rooms here: %s\n", err.message);
 		return 0;
 	}

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/provider.h"
 #include "base/buf.h"
-#include "provider/programs.h"
+#include "base/fd.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #define PROVIDER_OPS(name) &name##_provider,
 static const struct provider *const providers[] = {PROVIDERS(PROVIDER_OPS)};
@@ -71,9 +75,10 @@ static const struct provider *find_automatic(struct cloche_err *err)
 
 	for (size_t i = 0; i < PROVIDERS_AUTO; i++) {
 		struct cloche_err why = CLOCHE_ERR_INIT;
+		struct provider_about about;
 		const struct provider *p = provider_find(str_from(provider_name_at(i)), &why);
 
-		if (p && p->probe(p, &why) == 0)
+		if (p && provider_about(p, &about, &why) == 0)
 			return p;
 		if (i == 0)
 			first = why;
@@ -93,6 +98,7 @@ static const struct provider *find_automatic(struct cloche_err *err)
 
 const struct provider *provider_choose(const char *name, struct cloche_err *err)
 {
+	struct provider_about about;
 	const struct provider *p;
 	bool or_none;
 
@@ -104,7 +110,7 @@ const struct provider *provider_choose(const char *name, struct cloche_err *err)
 		return p || !or_none ? p : provider_find(STR(PROVIDER_UNSANDBOXED), NULL);
 	}
 	p = provider_find(str_from(name), err);
-	return p && p->probe(p, err) == 0 ? p : NULL;
+	return p && provider_about(p, &about, err) == 0 ? p : NULL;
 }
 
 int provider_works(const struct provider *p, bool *ret_surely, struct cloche_err *err)
@@ -131,7 +137,7 @@ bool provider_any_works(void)
 int provider_about(const struct provider *p, struct provider_about *ret, struct cloche_err *err)
 {
 	*ret = (struct provider_about){0};
-	return p->about ? p->about(p, ret, err) : p->probe(p, err);
+	return p->probe(p, ret, err);
 }
 
 struct room *room_free(struct room *r)
@@ -139,19 +145,57 @@ struct room *room_free(struct room *r)
 	return r ? r->provider->destroy(r) : NULL;
 }
 
+void room_init(struct room *r, const struct provider *p)
+{
+	*r = (struct room){.provider = p, .control_fd = -1, .watch_fd = -1};
+}
+
+void room_done(struct room *r)
+{
+	fd_close(r->control_fd);
+	fd_close(r->watch_fd);
+	for (unsigned i = 0; i < r->unenforced_n; i++)
+		free(r->unenforced[i]);
+}
+
+int room_add_unenforced(struct room *r, const char *text, struct cloche_err *err)
+{
+	if (r->unenforced_n == ROOM_UNENFORCED_MAX)
+		return 0;
+	r->unenforced[r->unenforced_n] = strdup(text);
+	if (!r->unenforced[r->unenforced_n])
+		return err_nomem(err);
+	r->unenforced_n++;
+	return 0;
+}
+
+bool room_has_ended(const struct room *r)
+{
+	struct pollfd p = {.fd = r->watch_fd, .events = POLLIN};
+
+	return r->watch_fd < 0 || poll(&p, 1, 0) > 0;
+}
+
+int room_reap(struct room *r, struct rusage *ret, struct cloche_err *err)
+{
+	int status;
+
+	while (!r->reaped) {
+		if (wait4(r->pid, &status, 0, ret) < 0) {
+			if (errno == EINTR)
+				continue;
+			return err_sys(err, errno, "wait for the room");
+		}
+		r->reaped = true;
+		r->exit.exited = WIFEXITED(status);
+		r->exit.status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+	}
+	return 0;
+}
+
 static int provider_lacks(const struct provider *p, const char *what, struct cloche_err *err)
 {
 	return err_set(err, E_UNSUPPORTED, "provider %s %s", p->name, what);
-}
-
-pid_t room_pid(const struct room *r)
-{
-	return r->provider->pid ? r->provider->pid(r) : 0;
-}
-
-const char *room_unenforced(const struct room *r, unsigned i)
-{
-	return r->provider->unenforced ? r->provider->unenforced(r, i) : NULL;
 }
 
 bool room_find_owner(struct room *r, const struct sockaddr *client, const struct sockaddr *server,
@@ -164,19 +208,6 @@ void room_lend(const struct room *r, int fd, uint32_t uid, uint32_t gid)
 {
 	if (r->provider->lend)
 		r->provider->lend(r, fd, uid, gid);
-}
-
-int room_kill_tree(struct room *r, pid_t pid, struct cloche_err *err)
-{
-	return r->provider->kill_tree
-		       ? r->provider->kill_tree(r, pid, err)
-		       : provider_lacks(r->provider, "cannot end single processes", err);
-}
-
-int room_read_usage(struct room *r, struct room_usage *ret, struct cloche_err *err)
-{
-	return r->provider->usage ? r->provider->usage(r, ret, err)
-				  : provider_lacks(r->provider, "does not tell its usage", err);
 }
 
 int room_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err *err)

@@ -23,15 +23,7 @@
 #include <netinet/in.h>
 #include <sys/types.h>
 
-enum { ROOM_CONTROL_FD = 3 };
-
-/* The public part of a room; a provider's own struct begins with it. */
-struct room {
-	const struct provider *provider;
-	int control_fd; /* our end of the control socket; the room closes it unless it was taken
-			 * with TAKE_FD */
-	int watch_fd;   /* readable when the room has ended; owned by the room */
-};
+enum { ROOM_CONTROL_FD = 3, ROOM_UNENFORCED_MAX = 8 };
 
 struct room_usage {
 	uint64_t cpu_usec;
@@ -48,6 +40,21 @@ struct room_exit {
 	bool exited;     /* else ended by signal */
 	int status;      /* exit status of process 1, or the signal */
 	bool oom_killed; /* the memory limit killed something in the room */
+};
+
+/* What every room has; a provider's own struct begins with it. */
+struct room {
+	const struct provider *provider;
+	pid_t pid;      /* of process 1 on the host; 0: none yet */
+	int control_fd; /* our end of the control socket; the room closes it unless it was taken
+			 * with TAKE_FD */
+	int watch_fd;   /* readable when the room has ended; owned by the room */
+	/* The limits that are not enforced because of limits.best_effort, in words ("memory: ..."),
+	 * and what else its maker could not do. Heap. */
+	char *unenforced[ROOM_UNENFORCED_MAX];
+	unsigned unenforced_n;
+	bool reaped; /* process 1, if it is our child */
+	struct room_exit exit;
 };
 
 /* TCP over IPv4 and IPv6, then UDP (port 53) over both; -1 if the machine has no IPv6. See
@@ -78,10 +85,14 @@ struct room_change {
 /* Take one change. Any value but 0 ends the walk, which returns it. */
 typedef int (*room_change_fn)(void *user, const struct room_change *c);
 
+enum { PROVIDER_TEXT_MAX = 256 };
 /* One feature of this machine that a provider needs or uses. */
 struct provider_check {
-	const char *name, *detail, *remedy; /* remedy: "" if it works */
-	bool works, required;
+	const char *name; /* "user namespace" */
+	bool works;
+	bool required;                  /* no room is possible without it */
+	char detail[PROVIDER_TEXT_MAX]; /* version or kind if it works, else the exact blocker */
+	char remedy[PROVIDER_TEXT_MAX]; /* what to do, or what happens without it; "" if it works */
 };
 typedef void (*provider_check_fn)(void *user, const struct provider_check *check);
 
@@ -96,8 +107,8 @@ struct provider {
 	const char *path; /* of the provider's program; NULL: it is part of this one */
 
 	/* Return 0 if a room could be made here, or an error that names the blocker and hints at
-	 * the remedy. */
-	int (*probe)(const struct provider *p, struct cloche_err *err);
+	 * the remedy. Store in ret, which is empty, what it learns. */
+	int (*probe)(const struct provider *p, struct provider_about *ret, struct cloche_err *err);
 
 	/* Append lines of text that name what create might come to own on the host (a cgroup, a
 	 * container), for a record that is written before create is called. Append nothing if
@@ -130,22 +141,6 @@ struct provider {
 	 * to reap, which is asked after the end of every room. NULL is fine. Return NULL. */
 	struct room *(*destroy)(struct room *r);
 
-	/* The following are optional: NULL if the provider lacks them. The functions below call
-	 * them, or answer with E_UNSUPPORTED or the value for "unknown". */
-
-	/* Do the same as probe, and store what it learns. */
-	int (*about)(const struct provider *p, struct provider_about *ret, struct cloche_err *err);
-
-	/* Call fn for each feature that the provider needs. Takes a few milliseconds. */
-	void (*doctor)(provider_check_fn fn, void *user);
-
-	/* Return the pid of process 1 on the host. */
-	pid_t (*pid)(const struct room *r);
-
-	/* Return the i-th limit that is not enforced because of limits.best_effort, in words
-	 * ("memory: ..."), or NULL after the last. Borrowed. */
-	const char *(*unenforced)(const struct room *r, unsigned i);
-
 	/* Kill one process that init has started in the room, with everything that belongs to it
 	 * (CTL_SCOPE_TREE in ipc/control.h), without init's help and whatever user they run as. pid
 	 * is the process's id in the room. Return -E_NOT_FOUND if there is none. Do not wait. */
@@ -155,6 +150,12 @@ struct provider {
 	 * peak that the kernel does not keep is the highest value that calls of this function have
 	 * seen. */
 	int (*usage)(struct room *r, struct room_usage *ret, struct cloche_err *err);
+
+	/* The following are optional: NULL if the provider lacks them. The functions below call
+	 * them, or answer with E_UNSUPPORTED or the value for "unknown". */
+
+	/* Call fn for each feature that the provider needs. Takes a few milliseconds. */
+	void (*doctor)(provider_check_fn fn, void *user);
 
 	/* Hand over the listeners of a room with ROOM_NET_GATEWAY, once. An open listener keeps the
 	 * room's network alive. */
@@ -184,6 +185,8 @@ struct provider {
 
 #define PROVIDER_EXTERN_(name) extern const struct provider name##_provider;
 PROVIDERS(PROVIDER_EXTERN_)
+/* A provider that is a program (provider/program): everything except its name and path. */
+extern const struct provider program_provider;
 
 /* Return the provider of exactly that name, or whose program is at that absolute path; NULL with
  * err set if there is none. It is never freed. Any thread, but not while another one registers a
@@ -209,19 +212,21 @@ _warn_unused_ int provider_works(
  * it is not because this machine has none. */
 bool provider_any_works(void);
 
-/* The optional functions. Return 0 if the process is not known or the provider lacks this function.
- */
-pid_t room_pid(const struct room *r);
-/* Return NULL if the provider lacks it. */
-const char *room_unenforced(const struct room *r, unsigned i);
-/* Return false if the provider lacks it. */
+/* For providers: begin a room, and free what begins it; add to unenforced (nothing if that is full);
+ * return whether the room has ended; reap process 1, a child of the caller, unless that was done. */
+void room_init(struct room *r, const struct provider *p);
+void room_done(struct room *r);
+_warn_unused_ int room_add_unenforced(struct room *r, const char *text, struct cloche_err *err);
+bool room_has_ended(const struct room *r);
+struct rusage;
+_warn_unused_ int room_reap(struct room *r, struct rusage *ret, struct cloche_err *err);
+
+/* The optional functions. Return false if the provider lacks it. */
 bool room_find_owner(struct room *r, const struct sockaddr *client, const struct sockaddr *server,
 	struct room_owner *ret);
 /* Do nothing if the provider lacks it. */
 void room_lend(const struct room *r, int fd, uint32_t uid, uint32_t gid);
 /* If the provider lacks one of the following, it fails with E_UNSUPPORTED and the reason. */
-_warn_unused_ int room_kill_tree(struct room *r, pid_t pid, struct cloche_err *err);
-_warn_unused_ int room_read_usage(struct room *r, struct room_usage *ret, struct cloche_err *err);
 _warn_unused_ int room_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err *err);
 _warn_unused_ int room_layers(
 	const struct room *r, int *ret_upper, int *ret_lower, struct cloche_err *err);

@@ -112,14 +112,9 @@ static void what_is_lacking_is_said(void)
 	struct sockaddr_in at = {.sin_family = AF_INET};
 	int fds[ROOM_LISTENERS] = {-1, -1, -1, -1}, upper = -1, lower = -1;
 	struct room_owner owner;
-	struct room_usage usage;
 
-	check_int(room_pid(&room), 0);
-	check(room_unenforced(&room, 0) == NULL);
 	check(!room_find_owner(&room, (void *)&at, (void *)&at, &owner));
 	room_lend(&room, -1, 0, 0);
-	check_int(room_kill_tree(&room, 2, &err), -E_UNSUPPORTED);
-	check_int(room_read_usage(&room, &usage, &err), -E_UNSUPPORTED);
 	check_int(room_listeners(&room, fds, &err), -E_UNSUPPORTED);
 	check(strstr(err.message, "provider bare has no network") != NULL);
 	check_int(room_layers(&room, &upper, &lower, &err), -E_UNSUPPORTED);

@@ -33,6 +33,7 @@ static int try_one(struct supervisor *s, size_t i, create_fn create, struct atte
 	struct cloche_err *why)
 {
 	const struct provider *p = provider_find(str_from(provider_name_at(i)), why);
+	struct provider_about about;
 	int r = p ? 0 : -why->code;
 
 	*ret = (struct attempt){.is_there = p != NULL};
@@ -43,7 +44,8 @@ static int try_one(struct supervisor *s, size_t i, create_fn create, struct atte
 		r = create(s, p, why);
 	/* Inside a sandbox no other can be made. */
 	if (r < 0 && p && i == 0)
-		ret->works = p->probe(p, NULL) == 0 || access(ROOMCTL_INIT_PATH, F_OK) == 0;
+		ret->works = provider_about(p, &about, NULL) == 0 ||
+			     access(ROOMCTL_INIT_PATH, F_OK) == 0;
 	return r;
 }
 

@@ -39,7 +39,7 @@ static void deadline_on_survived(struct loop_timer *timer)
 	struct supervisor *s = t->sup;
 
 	if (t->state == TASK_RUNS)
-		(void)!room_kill_tree(s->room, (pid_t)t->pid, NULL);
+		(void)!s->room->provider->kill_tree(s->room, (pid_t)t->pid, NULL);
 	if (loop_timer_set(s->loop, timer, clock_mono_usec() + END_PATIENCE, deadline_on_undead) <
 		0)
 		deadline_on_undead(timer);

@@ -56,7 +56,7 @@ static void peer_pause(struct peer *p)
 	s->peers.paused++;
 	(void)s->room->provider->kill(s->room, SIGSTOP, NULL);
 	/* Init, which the signal has stopped too, must go on, as it starts the next processes. */
-	(void)kill(room_pid(s->room), SIGCONT);
+	(void)kill(s->room->pid, SIGCONT);
 }
 
 static void peer_resume(struct peer *p)
@@ -132,7 +132,7 @@ static int send_started(struct peer *p)
 	struct supervisor *s = p->sup;
 	struct ctl_started m = {.id = str_from(s->spec.id),
 		.provider = str_from(s->room->provider->name),
-		.pid = (uint32_t)room_pid(s->room)};
+		.pid = (uint32_t)s->room->pid};
 
 	return ctl_send_started(&p->chan, &m);
 }

@@ -31,8 +31,8 @@ static void add_labels(struct jsonout *o, char *const *labels)
 static void add_unenforced(struct jsonout *o, const struct room *room)
 {
 	jsonout_open(o, "unenforced", '[');
-	for (unsigned i = 0; room && room_unenforced(room, i); i++)
-		jsonout_text(o, NULL, room_unenforced(room, i));
+	for (unsigned i = 0; room && i < room->unenforced_n; i++)
+		jsonout_text(o, NULL, room->unenforced[i]);
 	jsonout_close(o, ']');
 }
 
@@ -125,7 +125,7 @@ static void add_life(struct jsonout *o, const struct supervisor *s)
 	jsonout_number(o, "pid", (uint64_t)getpid());
 	jsonout_number(o, "pid_start", program_start_time(getpid()));
 	jsonout_text(o, "boot_id", boot);
-	jsonout_number(o, "init_pid", s->room ? (uint64_t)room_pid(s->room) : 0);
+	jsonout_number(o, "init_pid", s->room ? (uint64_t)s->room->pid : 0);
 	jsonout_text(o, "created", created);
 	jsonout_number(o, "created_usec", s->created_real);
 	jsonout_number(o, "started_usec", s->started_real);

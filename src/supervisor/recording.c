@@ -413,7 +413,7 @@ void recording_finish(struct supervisor *s)
 		return;
 	}
 	if (s->room)
-		(void)!room_read_usage(s->room, &u, NULL);
+		(void)!s->room->provider->usage(s->room, &u, NULL);
 	jsonout_open(&o, NULL, '{');
 	jsonout_text(&o, "reason", record_reason_name(s));
 	jsonout_text(&o, "error", s->failure);

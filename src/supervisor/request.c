@@ -70,7 +70,7 @@ void request_answer_stats(struct peer *p)
 		.net_received = s->net.counts.received};
 
 	m.uptime_usec = s->started_at ? m.now_usec - s->started_at : 0;
-	if (s->room && room_read_usage(s->room, &u, NULL) == 0) {
+	if (s->room && s->room->provider->usage(s->room, &u, NULL) == 0) {
 		m.cpu_usec = u.cpu_usec;
 		m.memory_bytes = u.memory_bytes;
 		m.memory_peak_bytes = u.memory_peak_bytes;

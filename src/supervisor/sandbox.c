@@ -232,7 +232,7 @@ static void finish(struct loop_job *job)
 	/* If its maker is still there, the maker removes the log. */
 	bool forget = s->start.unfinished && peers_owner_is_gone(s), made = s->room, left;
 
-	if (s->room && room_read_usage(s->room, &s->usage, NULL) == 0) {
+	if (s->room && s->room->provider->usage(s->room, &s->usage, NULL) == 0) {
 		m.usage.cpu_usec = s->usage.cpu_usec;
 		m.usage.memory_peak_bytes = s->usage.memory_peak_bytes;
 		m.usage.pids_peak = s->usage.pids_peak;
@@ -558,8 +558,8 @@ void sandbox_go_on(struct supervisor *s)
 	}
 	if (s->passed_over)
 		peers_warning(s, str_from(s->passed_over));
-	for (unsigned i = 0; room_unenforced(s->room, i); i++)
-		peers_warning(s, str_from(room_unenforced(s->room, i)));
+	for (unsigned i = 0; i < s->room->unenforced_n; i++)
+		peers_warning(s, str_from(s->room->unenforced[i]));
 	peers_started(s);
 	peers_begin(s);
 	loop_defer(s->loop, &s->after_start, after_start);

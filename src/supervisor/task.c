@@ -453,7 +453,7 @@ static void look_for_limits(struct supervisor *s, struct ctl_exec_exited *m)
 {
 	struct room_usage u = {0};
 
-	if (room_read_usage(s->room, &u, NULL) < 0)
+	if (s->room->provider->usage(s->room, &u, NULL) < 0)
 		return;
 	m->oom_killed |= u.oom_kills > s->tasks.oom_kills_seen;
 	m->pids_refused = u.pids_refused && !s->tasks.pids_refused_seen;

@@ -3,7 +3,6 @@
  * machine. */
 #include "base/fd.h"
 #include "provider/native/changes.h"
-#include "provider/native/listeners.h"
 #include "provider/native/native.h"
 #include "provider/native/probe.h"
 #include "provider/native/proctree.h"
@@ -12,47 +11,20 @@
 
 void native_doctor(provider_check_fn fn, void *user)
 {
-	struct probe_result results[PROBE_END_];
-	size_t n = probe_all(results, ARRAY_SIZE(results));
+	for (int f = 0; f < PROBE_END_; f++) {
+		struct provider_check check;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct probe_result *p = &results[i];
-		struct provider_check check = {
-			p->name, p->detail, p->works ? "" : p->remedy, p->works, p->required};
-
+		probe_one((enum probe_feature)f, &check);
 		fn(user, &check);
 	}
 }
 
-pid_t native_pid(const struct room *room)
-{
-	pid_t pid = native_room_const(room)->pid;
-
-	return pid > 0 ? pid : 0;
-}
-
-const char *native_unenforced(const struct room *room, unsigned i)
-{
-	const struct native_room *n = native_room_const(room);
-
-	return i < n->unenforced_n ? n->unenforced[i] : NULL;
-}
-
-int native_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
-{
-	struct native_room *n = native_room(room);
-
-	if (n->reaped || pid <= 1 || !proctree_kill(n->pid, pid))
-		return err_set(err, E_NOT_FOUND, "the room has no process %d", (int)pid);
-	return 0;
-}
-
 /* Without a group the kernel adds nothing up. Then we do, while there are processes. */
-static void sample_processes(struct native_room *n, struct room_usage *u)
+static void sample_processes(const struct room *room, struct room_usage *u)
 {
-	struct proctree_usage p;
+	struct room_usage p;
 
-	if (n->reaped || n->pid <= 0 || !proctree_read(n->pid, &p))
+	if (room->reaped || room->pid <= 0 || !proctree_read(room->pid, &p))
 		return;
 	if (!u->io_read_bytes && !u->io_write_bytes) {
 		u->io_read_bytes = p.io_read_bytes;
@@ -69,39 +41,19 @@ static void sample_processes(struct native_room *n, struct room_usage *u)
 int native_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
 {
 	struct native_room *n = native_room(room);
-	struct cgroup_usage u;
 
-	cgroup_read_usage(&n->cgroup, &u);
-	*ret = (struct room_usage){.cpu_usec = u.cpu_usec,
-		.memory_bytes = u.memory_bytes,
-		.pids = u.pids,
-		.oom_kills = u.oom_kills,
-		.pids_refused = u.pids_refused,
-		.io_read_bytes = u.io_read_bytes,
-		.io_write_bytes = u.io_write_bytes};
-	sample_processes(n, ret);
+	cgroup_read_usage(&n->ns.cgroup, ret);
+	sample_processes(room, ret);
 	if (!ret->cpu_usec)
 		ret->cpu_usec = n->cpu_usec;
 	n->memory_peak = MAX(n->memory_peak, ret->memory_bytes);
 	n->pids_peak = MAX(n->pids_peak, ret->pids);
-	ret->memory_peak_bytes = u.memory_peak_bytes ? u.memory_peak_bytes : n->memory_peak;
-	ret->pids_peak = u.pids_peak ? u.pids_peak : n->pids_peak;
-	ret->sampled = !cgroup_keeps_peaks(&n->cgroup);
+	if (!ret->memory_peak_bytes)
+		ret->memory_peak_bytes = n->memory_peak;
+	if (!ret->pids_peak)
+		ret->pids_peak = n->pids_peak;
+	ret->sampled = !cgroup_keeps_peaks(&n->ns.cgroup);
 	return 0;
-}
-
-int native_listeners(struct room *room, int ret[ROOM_LISTENERS], struct cloche_err *err)
-{
-	return listeners_take(&native_room(room)->net, ret, err);
-}
-
-bool native_owner(struct room *room, const struct sockaddr *client, const struct sockaddr *server,
-	struct room_owner *ret)
-{
-	struct native_room *n = native_room(room);
-
-	return n->pid > 0 && n->net.diag >= 0 &&
-	       connection_owner(n->net.diag, n->pid, client, server, &n->looks, ret);
 }
 
 void native_lend(const struct room *room, int fd, uint32_t uid, uint32_t gid)

@@ -24,12 +24,12 @@ static uint64_t peak(const char *dir, const char *file, uint64_t now, uint64_t *
 	return kept ? kept : *seen;
 }
 
-void cgroup_read_usage(struct cgroup *g, struct cgroup_usage *ret)
+void cgroup_read_usage(struct cgroup *g, struct room_usage *ret)
 {
 	const char *memory = dir_of(g, CGROUP_MEMORY), *pids = dir_of(g, CGROUP_PIDS);
 	bool v2 = g->version == 2;
 
-	*ret = (struct cgroup_usage){0};
+	*ret = (struct room_usage){0};
 	if (g->version == 0)
 		return;
 	if (v2) {

@@ -4,12 +4,8 @@
  * us, in a scope that systemd makes for us, or in version 1 with a directory in each controller's
  * hierarchy. */
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "provider/cgroup-find.h"
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "provider/provider.h"
 
 struct cgroup_limits {
 	uint64_t memory_bytes, cpus_milli, pids; /* 0: none */
@@ -49,15 +45,10 @@ const char *cgroup_lacks(const struct cgroup *g, enum cgroup_controller c);
 /* Move a process into the group (version 1; with version 2 it is born there through dirfd). */
 _warn_unused_ int cgroup_add(const struct cgroup *g, pid_t pid, struct cloche_err *err);
 
-struct cgroup_usage {
-	uint64_t cpu_usec, memory_bytes, memory_peak_bytes, pids, pids_peak, oom_kills;
-	uint64_t io_read_bytes, io_write_bytes; /* version 2 only */
-	bool pids_refused;
-};
-
-/* Read the usage; values that are not counted are 0. If the kernel keeps no peak
- * (cgroup_keeps_peaks), the peak is the highest value that calls of this function have seen. */
-void cgroup_read_usage(struct cgroup *g, struct cgroup_usage *ret);
+/* Read the usage; values that are not counted are 0 (bytes of storage are in version 2 alone). If
+ * the kernel keeps no peak (cgroup_keeps_peaks), the peak is the highest value that calls of this
+ * function have seen. */
+void cgroup_read_usage(struct cgroup *g, struct room_usage *ret);
 
 /* Return whether the kernel keeps both peaks. */
 bool cgroup_keeps_peaks(const struct cgroup *g);

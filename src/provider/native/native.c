@@ -25,10 +25,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static int native_probe(const struct provider *provider, struct cloche_err *err)
+static int native_probe(
+	const struct provider *provider, struct provider_about *ret, struct cloche_err *err)
 {
 	static const enum probe_feature needed[] = {PROBE_NAMESPACES, PROBE_SECCOMP};
-	struct probe_result p;
+	struct provider_check p;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(needed); i++) {
@@ -40,19 +41,6 @@ static int native_probe(const struct provider *provider, struct cloche_err *err)
 			return r;
 		}
 	}
-	return 0;
-}
-
-static int note_unenforced(
-	struct native_room *n, const char *what, const char *why, struct cloche_err *err)
-{
-	char *text;
-
-	if (n->unenforced_n == NATIVE_MAX_UNENFORCED)
-		return 0;
-	if (asprintf(&text, "%s: %s", what, why) < 0)
-		return err_nomem(err);
-	n->unenforced[n->unenforced_n++] = text;
 	return 0;
 }
 
@@ -68,11 +56,12 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 	} wanted[] = {{CGROUP_MEMORY, "the memory limit", "--memory", l->memory_optional},
 		{CGROUP_CPU, "the cpu limit", "--cpus", l->cpus_optional},
 		{CGROUP_PIDS, "the pids limit", "--pids", false}};
+	char text[512];
 	size_t i;
-	int r = cgroup_make(NULL, b->rootfs.spec->id, &limits, &n->cgroup, err);
+	int r = cgroup_make(NULL, b->rootfs.spec->id, &limits, &n->ns.cgroup, err);
 
 	for (i = 0; i < ARRAY_SIZE(wanted) && r == 0; i++) {
-		const char *why = cgroup_lacks(&n->cgroup, wanted[i].c);
+		const char *why = cgroup_lacks(&n->ns.cgroup, wanted[i].c);
 
 		if (!why)
 			continue;
@@ -83,7 +72,8 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 				continue;
 		}
 		if (l->best_effort || wanted[i].optional) {
-			r = note_unenforced(n, wanted[i].name, why, err);
+			snprintf(text, sizeof(text), "%s: %s", wanted[i].name, why);
+			r = room_add_unenforced(&n->ns.base, text, err);
 			continue;
 		}
 		r = err_set(err, E_LIMITS_UNAVAILABLE, "%s cannot be enforced: %s", wanted[i].name,
@@ -179,9 +169,9 @@ static int admit(struct native_room *n, struct native_birth *b, int report, int 
 	int r = 0;
 
 	if (range)
-		r = idmap_write_range(&b->rootfs.ids, n->pid, err);
-	if (r == 0 && n->cgroup.version == 1)
-		r = cgroup_add(&n->cgroup, n->pid, err);
+		r = idmap_write_range(&b->rootfs.ids, n->ns.base.pid, err);
+	if (r == 0 && n->ns.cgroup.version == 1)
+		r = cgroup_add(&n->ns.cgroup, n->ns.base.pid, err);
 	if (r == 0 && range)
 		r = native_take(report, NATIVE_USER, ret_userns, err);
 	if (r == 0 && range)
@@ -208,7 +198,7 @@ static int give_network(struct native_room *n, const struct native_birth *b, int
 {
 	bool none = b->rootfs.spec->net == ROOM_NET_NONE;
 	_cleanup_fd_ int fd = -1;
-	int r = ns_make_network(userns, none ? set_up_loopback : set_up_capture, &n->net, &fd, err);
+	int r = ns_make_network(userns, none ? set_up_loopback : set_up_capture, &n->ns.net, &fd, err);
 
 	return r < 0 ? r : native_hand(report, NATIVE_NETWORK, fd, err);
 }
@@ -221,7 +211,7 @@ static int finish_parent(
 	int r = admit(n, b, report, &userns, err), inner;
 
 	if (r == 0 && b->rootfs.spec->born)
-		b->rootfs.spec->born(b->rootfs.spec->born_user, n->pid);
+		b->rootfs.spec->born(b->rootfs.spec->born_user, n->ns.base.pid);
 	if (r == 0)
 		r = give_network(n, b, userns, report, err);
 	if (r == 0)
@@ -254,13 +244,13 @@ static int give_birth(struct native_room *n, struct native_birth *b, struct cloc
 	r = fd_socketpair(SOCK_STREAM, control);
 	if (r < 0)
 		return err_sys(err, -r, "make the control socket");
-	n->base.control_fd = control[0];
+	n->ns.base.control_fd = control[0];
 	r = fd_socketpair(SOCK_SEQPACKET, report);
 	if (r < 0) {
 		close(control[1]);
 		return err_sys(err, -r, "make the report socket");
 	}
-	r = ns_clone(n->cgroup.dirfd, &n->base.watch_fd, err);
+	r = ns_clone(n->ns.cgroup.dirfd, &n->ns.base.watch_fd, err);
 	if (r == 0) {
 		/* Our copy of the parent's end would hide that the parent is gone. */
 		close(report[0]);
@@ -270,7 +260,7 @@ static int give_birth(struct native_room *n, struct native_birth *b, struct cloc
 	close(control[1]);
 	close(report[1]);
 	if (r > 0) {
-		n->pid = r;
+		n->ns.base.pid = r;
 		r = finish_parent(n, b, report[0], err);
 	}
 	close(report[0]);
@@ -292,14 +282,12 @@ static int native_create(const struct provider *p, const struct room_spec *spec,
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return err_nomem(err);
-	n->base = (struct room){.provider = &native_provider, .control_fd = -1, .watch_fd = -1};
-	n->pid = n->upper_fd = n->lower_fd = -1;
-	n->net = (struct netcapture)NETCAPTURE_INIT;
-	n->cgroup = CGROUP_INIT;
+	nsroom_init(&n->ns, &native_provider);
+	n->upper_fd = n->lower_fd = -1;
 	n->keep = KEEP_INIT;
 	n->image = IMAGEROOT_NULL;
 	n->shipped = -1;
-	room = &n->base;
+	room = &n->ns.base;
 	r = prepare(spec, n, &b, err);
 	if (r == 0)
 		r = give_birth(n, &b, err);
@@ -314,17 +302,17 @@ static int native_kill(struct room *room, int sig, struct cloche_err *err)
 {
 	struct native_room *n = native_room(room);
 
-	if (n->reaped || room->watch_fd < 0)
+	if (room->reaped || room->watch_fd < 0)
 		return 0;
 	if (sig == SIGKILL) {
 		if (sys_pidfd_send_signal(room->watch_fd, sig) < 0 && errno != ESRCH)
 			return err_sys(err, errno, "kill the room");
 		return 0;
 	}
-	if (n->cgroup.version)
-		cgroup_kill(&n->cgroup, sig);
+	if (n->ns.cgroup.version)
+		cgroup_kill(&n->ns.cgroup, sig);
 	else
-		proctree_signal_namespace(n->pid, sig);
+		proctree_signal_namespace(n->ns.base.pid, sig);
 	return 0;
 }
 
@@ -336,27 +324,20 @@ static uint64_t timeval_usec(struct timeval t)
 static int native_wait(struct room *room, struct room_exit *ret, struct cloche_err *err)
 {
 	struct native_room *n = native_room(room);
-	struct cgroup_usage usage;
+	bool first = !room->reaped;
+	struct room_usage usage;
 	struct rusage ru;
-	int status;
+	int r = room_reap(room, &ru, err);
 
-	if (!n->reaped) {
-		pid_t pid;
-
-		do
-			pid = wait4(n->pid, &status, 0, &ru);
-		while (pid < 0 && errno == EINTR);
-		if (pid < 0)
-			return err_sys(err, errno, "wait for the room");
-		n->reaped = true;
-		n->exit.exited = WIFEXITED(status);
-		n->exit.status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
-		cgroup_read_usage(&n->cgroup, &usage);
-		n->exit.oom_killed = usage.oom_kills > 0;
+	if (r < 0)
+		return r;
+	if (first) {
+		cgroup_read_usage(&n->ns.cgroup, &usage);
+		room->exit.oom_killed = usage.oom_kills > 0;
 		n->cpu_usec = timeval_usec(ru.ru_utime) + timeval_usec(ru.ru_stime);
 		n->memory_peak = MAX(n->memory_peak, (uint64_t)ru.ru_maxrss * 1024);
 	}
-	*ret = n->exit;
+	*ret = room->exit;
 	return 0;
 }
 
@@ -374,7 +355,7 @@ static int native_record(const struct room *room, struct buf *out, struct cloche
 {
 	const struct native_room *n = native_room_const(room);
 
-	return cgroup_record(&n->cgroup, out) < 0 ? err_nomem(err) : 0;
+	return cgroup_record(&n->ns.cgroup, out) < 0 ? err_nomem(err) : 0;
 }
 
 /* Whether the groups are known, and all gone. Then the scope ends by itself. */
@@ -417,26 +398,22 @@ static struct room *native_destroy(struct room *room)
 {
 	struct native_room *n;
 	struct room_exit ending;
-	unsigned i;
 
 	if (!room)
 		return NULL;
 	n = native_room(room);
-	if (n->pid > 0 && !n->reaped) {
+	if (room->pid > 0 && !room->reaped) {
 		(void)native_kill(room, SIGKILL, NULL);
 		(void)native_wait(room, &ending, NULL);
 	}
-	netcapture_close(&n->net);
+	netcapture_close(&n->ns.net);
 	keep_close(&n->keep);
 	imageroot_unlock(&n->image);
 	fd_close(n->shipped);
 	fd_close(n->upper_fd);
 	fd_close(n->lower_fd);
-	fd_close(room->control_fd);
-	fd_close(room->watch_fd);
-	cgroup_remove(&n->cgroup);
-	for (i = 0; i < n->unenforced_n; i++)
-		free(n->unenforced[i]);
+	room_done(room);
+	cgroup_remove(&n->ns.cgroup);
 	free(n);
 	return NULL;
 }
@@ -452,12 +429,10 @@ const struct provider native_provider = {
 	.reap = native_reap,
 	.destroy = native_destroy,
 	.doctor = native_doctor,
-	.pid = native_pid,
-	.unenforced = native_unenforced,
-	.kill_tree = native_kill_tree,
+	.kill_tree = nsroom_kill_tree,
 	.usage = native_usage,
-	.listeners = native_listeners,
-	.owner = native_owner,
+	.listeners = nsroom_listeners,
+	.owner = nsroom_owner,
 	.lend = native_lend,
 	.layers = native_layers,
 	.diff = changes_walk,

@@ -2,31 +2,18 @@
 #pragma once
 /* The native room. Shared by the files of this folder. */
 
-#include "jail/netcapture.h"
-#include "provider/native/cgroup.h"
 #include "provider/native/imageroot.h"
-#include "provider/native/owner.h"
+#include "provider/native/nsroom.h"
 #include "provider/native/rootfs.h"
-#include "provider/provider.h"
-
-enum { NATIVE_MAX_UNENFORCED = 8 };
 
 struct native_room {
-	struct room base;      /* first; its watch_fd is a pidfd */
-	pid_t pid;             /* pid of process 1 on the host; -1: none yet */
-	struct netcapture net; /* the listeners until they are handed over, and diag */
-	struct owner_budget looks;
+	struct nsroom ns;       /* first */
 	int upper_fd, lower_fd; /* of the overlay, O_PATH; -1: none */
 	uint32_t id_base;       /* the host's id of user (and group) 0 if a range of ids is mapped;
 				 * else 0 */
-	char *unenforced[NATIVE_MAX_UNENFORCED]; /* heap */
-	unsigned unenforced_n;
-	struct cgroup cgroup;
 	struct keep keep;
 	struct imageroot image;
 	int shipped; /* holds the copy of /etc, so that it is not removed; -1: none */
-	bool reaped;
-	struct room_exit exit;
 	/* Without a cgroup: usage of the reaped processes, and the highest values seen. */
 	uint64_t cpu_usec, memory_peak, pids_peak;
 };
@@ -59,7 +46,7 @@ _warn_unused_ int native_await_report(int sock, struct native_room *ret, struct 
 
 static inline struct native_room *native_room(struct room *r)
 {
-	return container_of(r, struct native_room, base);
+	return container_of(r, struct native_room, ns.base);
 }
 
 static inline const struct native_room *native_room_const(const struct room *r)
@@ -69,13 +56,7 @@ static inline const struct native_room *native_room_const(const struct room *r)
 
 /* --- ask.c: the optional operations --- */
 void native_doctor(provider_check_fn fn, void *user);
-pid_t native_pid(const struct room *r);
-const char *native_unenforced(const struct room *r, unsigned i);
-int native_kill_tree(struct room *r, pid_t pid, struct cloche_err *err);
 int native_usage(struct room *r, struct room_usage *ret, struct cloche_err *err);
-int native_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err *err);
-bool native_owner(struct room *r, const struct sockaddr *client, const struct sockaddr *server,
-	struct room_owner *ret);
 void native_lend(const struct room *r, int fd, uint32_t uid, uint32_t gid);
 int native_layers(const struct room *r, int *ret_upper, int *ret_lower, struct cloche_err *err);
 int native_diff_kept(const char *dir, room_change_fn fn, void *user, struct cloche_err *err);

@@ -53,7 +53,7 @@ static int try_namespaces(char *detail, struct cloche_err *err)
 {
 	int r = enter_new_network(err);
 
-	snprintf(detail, PROBE_TEXT_MAX, "user, mount, pid, network, ipc, uts");
+	snprintf(detail, PROVIDER_TEXT_MAX, "user, mount, pid, network, ipc, uts");
 	return r < 0 ? r : ns_settle("probe", err);
 }
 
@@ -116,7 +116,7 @@ static int try_idmap(char *detail, struct cloche_err *err)
 	pid_t pid;
 
 	if (!ids.range) {
-		snprintf(detail, PROBE_TEXT_MAX, "not needed by an ordinary user");
+		snprintf(detail, PROVIDER_TEXT_MAX, "not needed by an ordinary user");
 		return 0;
 	}
 	pid = ns_clone(-1, &pidfd, err);
@@ -136,7 +136,7 @@ static int try_idmap(char *detail, struct cloche_err *err)
 		if (tree >= 0 && r < 0)
 			r = err_sys(err, -r, "show /tmp with its own owners");
 	}
-	snprintf(detail, PROBE_TEXT_MAX, "ids from %u", ids.base);
+	snprintf(detail, PROVIDER_TEXT_MAX, "ids from %u", ids.base);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	return r;
@@ -149,7 +149,7 @@ static int try_capture(char *detail, struct cloche_err *err)
 
 	if (r == 0)
 		r = netcapture_setup(&n, err);
-	snprintf(detail, PROBE_TEXT_MAX, "%s", n.tcp6 >= 0 ? "IPv4 and IPv6" : "IPv4 only");
+	snprintf(detail, PROVIDER_TEXT_MAX, "%s", n.tcp6 >= 0 ? "IPv4 and IPv6" : "IPv4 only");
 	return r;
 }
 
@@ -164,7 +164,7 @@ static int try_landlock(char *detail, struct cloche_err *err)
 {
 	int abi = landlock_abi();
 
-	snprintf(detail, PROBE_TEXT_MAX, "ABI %d", abi);
+	snprintf(detail, PROVIDER_TEXT_MAX, "ABI %d", abi);
 	return abi > 0 ? 0 : err_set(err, E_UNSUPPORTED, "the kernel has no Landlock");
 }
 
@@ -184,7 +184,7 @@ static int try_cgroup(char *detail, struct cloche_err *err)
 	for (c = CGROUP_MEMORY; c <= CGROUP_CPU && r == 0; c++)
 		if (cgroup_lacks(&g, c))
 			r = err_set(err, E_LIMITS_UNAVAILABLE, "%s", cgroup_lacks(&g, c));
-	snprintf(detail, PROBE_TEXT_MAX, "version %d, %s: %.190s", g.version,
+	snprintf(detail, PROVIDER_TEXT_MAX, "version %d, %s: %.190s", g.version,
 		g.scope          ? "a scope of systemd's"
 		: g.version == 2 ? "delegated"
 				 : "a group of our own",
@@ -224,7 +224,7 @@ static const struct {
 
 struct answer {
 	struct cloche_err err;
-	char detail[PROBE_TEXT_MAX];
+	char detail[PROVIDER_TEXT_MAX];
 };
 
 static int enter(enum where where, struct cloche_err *err)
@@ -273,28 +273,19 @@ static void ask_child(enum probe_feature f, struct answer *ret)
 	close(fds[0]);
 }
 
-void probe_one(enum probe_feature f, struct probe_result *ret)
+void probe_one(enum probe_feature f, struct provider_check *ret)
 {
 	struct answer a = {0};
 
-	*ret = (struct probe_result){.name = probes[f].name, .required = probes[f].required};
+	*ret = (struct provider_check){.name = probes[f].name, .required = probes[f].required};
 	if (probes[f].where == HERE)
 		(void)!probes[f].try(a.detail, &a.err);
 	else
 		ask_child(f, &a);
 	ret->works = a.err.code == 0;
-	snprintf(ret->detail, sizeof(ret->detail), "%.*s", PROBE_TEXT_MAX - 1,
+	snprintf(ret->detail, sizeof(ret->detail), "%.*s", PROVIDER_TEXT_MAX - 1,
 		ret->works ? a.detail : a.err.message);
 	if (!ret->works)
-		snprintf(ret->remedy, sizeof(ret->remedy), "%.*s", PROBE_TEXT_MAX - 1,
+		snprintf(ret->remedy, sizeof(ret->remedy), "%.*s", PROVIDER_TEXT_MAX - 1,
 			a.err.hint[0] ? a.err.hint : probes[f].remedy);
-}
-
-size_t probe_all(struct probe_result *ret, size_t max)
-{
-	size_t n;
-
-	for (n = 0; n < PROBE_END_ && n < max; n++)
-		probe_one((enum probe_feature)n, &ret[n]);
-	return n;
 }

@@ -20,7 +20,7 @@ enum { PROCESSES_MAX = 65536, FILE_MAX_BYTES = 16384, CHILDREN_MAX_BYTES = 1 << 
 /* Fields of /proc/PID/stat after the name, counted from 0 = the state (field 3 of proc(5)). */
 enum { STAT_UTIME = 11, STAT_STIME, STAT_CUTIME, STAT_CSTIME, STAT_THREADS = 17, STAT_N = 18 };
 
-static bool read_stat(int dir, struct proctree_usage *sum)
+static bool read_stat(int dir, struct room_usage *sum)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(FILE_MAX_BYTES);
 	static uint64_t tick_usec;
@@ -55,7 +55,7 @@ static bool read_stat(int dir, struct proctree_usage *sum)
 }
 
 /* "size resident shared ...", in pages; shared means files and shared memory. */
-static void read_memory(int dir, struct proctree_usage *sum)
+static void read_memory(int dir, struct room_usage *sum)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(FILE_MAX_BYTES);
 	unsigned long long resident, shared;
@@ -68,7 +68,7 @@ static void read_memory(int dir, struct proctree_usage *sum)
 }
 
 /* When a process is waited for, the kernel adds its reads and writes to its parent's. */
-static void read_io(int dir, struct proctree_usage *sum)
+static void read_io(int dir, struct room_usage *sum)
 {
 	static const struct str keys[] = {{"read_bytes: ", 12}, {"write_bytes: ", 13}};
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(FILE_MAX_BYTES);
@@ -160,7 +160,7 @@ void proctree_each(pid_t root, bool (*visit)(void *user, pid_t pid, int dir), vo
 
 static bool add_up(void *user, pid_t pid, int dir)
 {
-	struct proctree_usage *sum = user;
+	struct room_usage *sum = user;
 
 	if (read_stat(dir, sum)) {
 		read_memory(dir, sum);
@@ -169,13 +169,29 @@ static bool add_up(void *user, pid_t pid, int dir)
 	return true;
 }
 
-bool proctree_read(pid_t root, struct proctree_usage *ret)
+bool proctree_read(pid_t root, struct room_usage *ret)
 {
-	struct proctree_usage sum = {0};
+	struct room_usage sum = {0};
 
 	proctree_each(root, add_up, &sum);
 	if (sum.pids == 0) /* root is gone */
 		return false;
 	*ret = sum;
 	return true;
+}
+
+void proctree_add_sample(struct room_usage *u, const struct room_usage *now)
+{
+	u->cpu_usec = MAX(u->cpu_usec, now->cpu_usec);
+	u->memory_bytes = now->memory_bytes;
+	u->memory_peak_bytes = MAX(u->memory_peak_bytes, now->memory_bytes);
+	u->memory_peak_bytes = MAX(u->memory_peak_bytes, now->memory_peak_bytes);
+	u->pids = now->pids;
+	u->pids_peak = MAX(u->pids_peak, now->pids);
+	u->pids_peak = MAX(u->pids_peak, now->pids_peak);
+	u->io_read_bytes = MAX(u->io_read_bytes, now->io_read_bytes);
+	u->io_write_bytes = MAX(u->io_write_bytes, now->io_write_bytes);
+	u->oom_kills = MAX(u->oom_kills, now->oom_kills);
+	u->pids_refused |= now->pids_refused;
+	u->sampled = true;
 }

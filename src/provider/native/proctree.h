@@ -3,22 +3,16 @@
 /* Adds up from /proc what a process and everything below it use: for rooms without a control group,
  * and for what a group does not count. Also ends a part of such a tree. */
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "provider/provider.h"
 
-struct proctree_usage {
-	uint64_t cpu_usec;     /* of living processes, and of all that were waited for */
-	uint64_t memory_bytes; /* private memory (not files); what processes still share after a
-				* fork is counted for each */
-	uint64_t pids;         /* threads */
-	uint64_t io_read_bytes, io_write_bytes; /* to and from storage */
-};
-
-/* Add up the usage of process `root` (as we see it) and all its descendants. Processes come and go
+/* Add up the usage of process `root` (as we see it) and all its descendants: the time of living
+ * processes and of all that were waited for; private memory (not files; what processes still share
+ * after a fork is counted for each); threads; bytes to and from storage. Processes come and go
  * meanwhile, so the result is a sample. Values that we may not read count as 0. Return false if
  * root itself is gone. */
-bool proctree_read(pid_t root, struct proctree_usage *ret);
+bool proctree_read(pid_t root, struct room_usage *ret);
+/* Add such a sample to the usage that was known: its peaks are the highest values seen. */
+void proctree_add_sample(struct room_usage *u, const struct room_usage *now);
 
 /* Call visit() for root and its descendants until it returns false; dir is the process's folder of
  * /proc (O_PATH, borrowed). */

@@ -216,7 +216,7 @@ static void a_limit_that_cannot_be_set_leaves_a_reason(void)
 static void usage_is_read(void)
 {
 	struct cgroup g = CGROUP_INIT;
-	struct cgroup_usage u;
+	struct room_usage u;
 
 	fresh();
 	g.version = 2;

@@ -138,7 +138,7 @@ int test_rooms(int argc, char **argv, void (*all)(void))
 	must(n > 0);
 	self[n] = '\0';
 	signal(SIGPIPE, SIG_IGN);
-	if (native_provider.probe(&native_provider, &room_err) < 0) {
+	if (native_provider.probe(&native_provider, &(struct provider_about){0}, &room_err) < 0) {
 		printf("1..0 # SKIP %s (%s)\n", room_err.message, room_err.hint);
 		return 0;
 	}

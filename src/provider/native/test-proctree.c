@@ -51,7 +51,7 @@ static void work(void)
 
 static void counts_what_is_below(void)
 {
-	struct proctree_usage before, u;
+	struct room_usage before, u;
 	pid_t pid;
 
 	must(proctree_read(getpid(), &before));
@@ -73,7 +73,7 @@ static void counts_what_is_below(void)
 /* A command that has ended is part of what its room has used. */
 static void counts_the_time_of_the_dead(void)
 {
-	struct proctree_usage before, after;
+	struct room_usage before, after;
 	pid_t pid;
 
 	must(proctree_read(getpid(), &before));
@@ -90,7 +90,7 @@ static void counts_the_time_of_the_dead(void)
 
 int main(void)
 {
-	struct proctree_usage u;
+	struct room_usage u;
 
 	/* Some kernels keep no lists of children. */
 	if (access("/proc/thread-self/children", R_OK) < 0 || !proctree_read(getpid(), &u)) {

@@ -6,7 +6,6 @@
 #include "base/fs.h"
 #include "jail/sys.h"
 #include "provider/cgroup-find.h"
-#include "provider/native/listeners.h"
 #include "provider/native/proctree.h"
 #include "provider/program/operations.h"
 
@@ -18,13 +17,6 @@
 #include <unistd.h>
 
 enum { PROC_MAX = 1 << 20 };
-
-static bool has_ended(const struct room *r)
-{
-	struct pollfd p = {.fd = r->watch_fd, .events = POLLIN};
-
-	return r->watch_fd < 0 || poll(&p, 1, 0) > 0;
-}
 
 /* Return whether a process is in a group other than ours: only such a group counts the room alone.
  */
@@ -70,29 +62,17 @@ void program_leave_cgroup(struct cgroup *g)
 int program_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
 {
 	struct program_room *r = program_room(room);
-	struct proctree_usage tree;
-	struct cgroup_usage u;
+	struct room_usage u, tree;
 
 	/* The group vanishes with its last process. */
-	if (!has_ended(room)) {
-		cgroup_read_usage(&r->cgroup, &u);
-		if (!u.pids && proctree_read(r->pid, &tree)) {
+	if (!room_has_ended(room)) {
+		cgroup_read_usage(&r->ns.cgroup, &u);
+		if (!u.pids && proctree_read(room->pid, &tree)) {
 			u.cpu_usec = tree.cpu_usec;
 			u.memory_bytes = tree.memory_bytes;
 			u.pids = tree.pids;
 		}
-		r->usage.cpu_usec = MAX(r->usage.cpu_usec, u.cpu_usec);
-		r->usage.memory_bytes = u.memory_bytes;
-		r->usage.memory_peak_bytes = MAX(r->usage.memory_peak_bytes, u.memory_bytes);
-		r->usage.memory_peak_bytes = MAX(r->usage.memory_peak_bytes, u.memory_peak_bytes);
-		r->usage.pids = u.pids;
-		r->usage.pids_peak = MAX(r->usage.pids_peak, u.pids);
-		r->usage.pids_peak = MAX(r->usage.pids_peak, u.pids_peak);
-		r->usage.io_read_bytes = MAX(r->usage.io_read_bytes, u.io_read_bytes);
-		r->usage.io_write_bytes = MAX(r->usage.io_write_bytes, u.io_write_bytes);
-		r->usage.oom_kills = MAX(r->usage.oom_kills, u.oom_kills);
-		r->usage.pids_refused |= u.pids_refused;
-		r->usage.sampled = true;
+		proctree_add_sample(&r->usage, &u);
 	}
 	*ret = r->usage;
 	return 0;
@@ -100,13 +80,12 @@ int program_usage(struct room *room, struct room_usage *ret, struct cloche_err *
 
 int program_kill(struct room *room, int sig, struct cloche_err *err)
 {
-	struct program_room *r = program_room(room);
 	struct room_usage usage;
 
-	if (has_ended(room))
+	if (room_has_ended(room))
 		return 0;
 	if (sig != SIGKILL) {
-		proctree_signal_namespace(r->pid, sig);
+		proctree_signal_namespace(room->pid, sig);
 		return 0;
 	}
 	(void)program_usage(room, &usage, NULL);
@@ -127,43 +106,6 @@ int program_wait(struct room *room, struct room_exit *ret, struct cloche_err *er
 	return 0;
 }
 
-pid_t program_pid(const struct room *room)
-{
-	pid_t pid = program_room_const(room)->pid;
-
-	return pid > 0 ? pid : 0;
-}
-
-const char *program_unenforced(const struct room *room, unsigned i)
-{
-	const struct program_room *r = program_room_const(room);
-
-	return i < r->answer.cannot_n ? r->answer.cannot[i] : NULL;
-}
-
-int program_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
-{
-	struct program_room *r = program_room(room);
-
-	if (has_ended(room) || pid <= 1 || !proctree_kill(r->pid, pid))
-		return err_set(err, E_NOT_FOUND, "the room has no process %d", (int)pid);
-	return 0;
-}
-
-int program_listeners(struct room *room, int ret[ROOM_LISTENERS], struct cloche_err *err)
-{
-	return listeners_take(&program_room(room)->net, ret, err);
-}
-
-bool program_owner(struct room *room, const struct sockaddr *client, const struct sockaddr *server,
-	struct room_owner *ret)
-{
-	struct program_room *r = program_room(room);
-
-	return r->pid > 0 && r->net.diag >= 0 &&
-	       connection_owner(r->net.diag, r->pid, client, server, &r->looks, ret);
-}
-
 static int read_map(pid_t pid, const char *name, struct buf *ret, struct cloche_err *err)
 {
 	char path[48];
@@ -175,9 +117,9 @@ static int read_map(pid_t pid, const char *name, struct buf *ret, struct cloche_
 
 int program_read_ids(struct program_room *r, struct cloche_err *err)
 {
-	int e = read_map(r->pid, "uid_map", &r->uids, err);
+	int e = read_map(r->ns.base.pid, "uid_map", &r->uids, err);
 
-	return e < 0 ? e : read_map(r->pid, "gid_map", &r->gids, err);
+	return e < 0 ? e : read_map(r->ns.base.pid, "gid_map", &r->gids, err);
 }
 
 /* Return the host's id for that id of the room. */

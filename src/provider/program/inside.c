@@ -60,20 +60,20 @@ static int open_all(struct inside *in, struct cloche_err *err)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(apart); i++) {
-		_cleanup_fd_ int fd = open_ns(in->room->pid, apart[i], &is_ours, err);
+		_cleanup_fd_ int fd = open_ns(in->room->ns.base.pid, apart[i], &is_ours, err);
 
 		if (fd < 0)
 			return fd;
 		if (is_ours)
 			return err_set(err, E_PROTOCOL,
 				"provider %s made no room: it has no %s namespace of its own",
-				in->room->base.provider->name, apart[i]);
+				in->room->ns.base.provider->name, apart[i]);
 		if (i == 0)
 			in->mount = TAKE_FD(fd);
 		else if (i == 1)
 			in->net = TAKE_FD(fd);
 	}
-	r = open_ns(in->room->pid, "user", &is_ours, err);
+	r = open_ns(in->room->ns.base.pid, "user", &is_ours, err);
 	if (r < 0)
 		return r;
 	in->user = is_ours ? fd_close(r) : r;
@@ -198,7 +198,7 @@ static int furnish(void *arg, struct cloche_err *err)
 		return err_sys(err, errno, "become root of the room");
 	if (setns(in->net, CLONE_NEWNET) < 0)
 		return err_sys(err, errno, "enter the room's network");
-	r = in->spec->net == ROOM_NET_GATEWAY ? netcapture_setup(&in->room->net, err)
+	r = in->spec->net == ROOM_NET_GATEWAY ? netcapture_setup(&in->room->ns.net, err)
 					      : netcapture_loopback_only(err);
 	if (r < 0)
 		return r;

@@ -3,28 +3,19 @@
 /* Shared by the files of this folder. */
 
 #include "base/buf.h"
-#include "jail/netcapture.h"
-#include "provider/native/cgroup.h"
 #include "provider/native/judge.h"
-#include "provider/native/owner.h"
+#include "provider/native/nsroom.h"
 #include "provider/native/rootfs.h"
 #include "provider/program/words.h"
-#include "provider/provider.h"
 
 /* The version of the protocol. */
 #define PROGRAM_PROTOCOL "1"
 
 struct program_room {
-	struct room base; /* first; its watch_fd is a pidfd */
+	struct nsroom ns; /* first; its control group is the container's, not ours to remove */
 	char *id;
 	char **env;            /* environment variables for engines when the room was made (strv) */
-	pid_t pid;             /* pid of process 1 on the host; -1: none yet */
 	struct buf uids, gids; /* its id maps, which never change (user_namespaces(7)) */
-	struct netcapture net; /* the listeners until they are handed over, and diag */
-	struct owner_budget looks;
-	struct cgroup cgroup; /* the container's, not ours to remove */
-	struct words_answer answer;
-	struct room_exit exit;
 	struct room_usage usage; /* the last reading */
 };
 
@@ -52,8 +43,7 @@ _warn_unused_ int process_begin(struct process *ret, const struct provider *p,
 	const struct process_ask *ask, struct cloche_err *err);
 /* Wait until other is readable (return true), or the program has ended or made trouble. */
 bool process_wait(struct process *run, int other);
-/* Wait until the program has ended. If it answered with an error, fail with that error. On success
- * the caller has to call words_answer_done() on ret. */
+/* Wait until the program has ended. If it answered with an error, fail with that error. */
 _warn_unused_ int process_end(
 	struct process *run, struct words_answer *ret, struct cloche_err *err);
 /* All of that at once. */
@@ -79,13 +69,7 @@ _warn_unused_ int inside_furnish(struct program_room *r, const struct room_spec 
 /* --- ask.c: the operations while it runs --- */
 int program_kill(struct room *r, int sig, struct cloche_err *err);
 int program_wait(struct room *r, struct room_exit *ret, struct cloche_err *err);
-pid_t program_pid(const struct room *r);
-const char *program_unenforced(const struct room *r, unsigned i);
-int program_kill_tree(struct room *r, pid_t pid, struct cloche_err *err);
 int program_usage(struct room *r, struct room_usage *ret, struct cloche_err *err);
-int program_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err *err);
-bool program_owner(struct room *r, const struct sockaddr *client, const struct sockaddr *server,
-	struct room_owner *ret);
 void program_lend(const struct room *r, int fd, uint32_t uid, uint32_t gid);
 /* Read the id maps of process 1. */
 _warn_unused_ int program_read_ids(struct program_room *r, struct cloche_err *err);
@@ -95,7 +79,7 @@ void program_leave_cgroup(struct cgroup *g);
 
 static inline struct program_room *program_room(struct room *r)
 {
-	return container_of(r, struct program_room, base);
+	return container_of(r, struct program_room, ns.base);
 }
 
 static inline const struct program_room *program_room_const(const struct room *r)

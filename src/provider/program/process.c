@@ -116,10 +116,9 @@ static int read_some(struct process *run)
 static bool is_complete(const struct process *run)
 {
 	struct words_answer a;
-	bool complete = words_read_answer(buf_str(&run->answer), &a);
 
-	words_answer_done(&a);
-	return complete && buf_data(&run->answer)[buf_len(&run->answer) - 1] == '\n';
+	return words_read_answer(buf_str(&run->answer), &a) &&
+	       buf_data(&run->answer)[buf_len(&run->answer) - 1] == '\n';
 }
 
 static bool has_given_up(const struct process *run)
@@ -191,7 +190,6 @@ static int judge(const struct provider *p, const char *verb, struct str text, in
 			"provider %s answered %s neither with \"ok\" nor with an error", p->name,
 			verb);
 	}
-	words_answer_done(ret);
 	return err ? -err->code : -E_PROTOCOL;
 }
 

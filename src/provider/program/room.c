@@ -17,7 +17,6 @@
 #include "ipc/rundir.h"
 #include "jail/sys.h"
 #include "provider/program/operations.h"
-#include "provider/programs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -36,7 +35,7 @@ enum { REQUEST_MAX = 1 << 20 };
 /* A name in the sandbox's directory, which the manager has made. */
 #define ROOM_DIR "room"
 
-static int program_about(
+static int program_probe(
 	const struct provider *p, struct provider_about *ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
@@ -55,15 +54,7 @@ static int program_about(
 		return r;
 	snprintf(ret->version, sizeof(ret->version), "%s", answer.version);
 	snprintf(ret->doubt, sizeof(ret->doubt), "%s", answer.hint);
-	words_answer_done(&answer);
 	return 0;
-}
-
-static int program_probe(const struct provider *p, struct cloche_err *err)
-{
-	struct provider_about about = {0};
-
-	return program_about(p, &about, err);
 }
 
 /* Add "ID" and a line for each setting. */
@@ -106,15 +97,12 @@ static int remove_made(
 		r = words_add_line(&request, "end", NULL);
 	if (r < 0)
 		return err_nomem(err);
-	r = process_run(p,
+	return process_run(p,
 		&(struct process_ask){.verb = "reap",
 			.request = buf_str(&request),
 			.env = env,
 			.patience_sec = REAP_SEC},
 		&answer, err);
-	if (r == 0)
-		words_answer_done(&answer);
-	return r;
 }
 
 static int program_reap(const struct provider *p, struct str record, struct cloche_err *err)
@@ -190,19 +178,19 @@ static int accept_init(struct program_room *r, int listener, struct cloche_err *
 
 	if (poll(&p, 1, CONNECT_SEC * 1000) <= 0)
 		return err_set(err, E_PROTOCOL, "the room of provider %s did not answer in %d s",
-			r->base.provider->name, CONNECT_SEC);
+			r->ns.base.provider->name, CONNECT_SEC);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
 		return err_sys(err, errno, "hear from the room");
-	r->base.watch_fd = sys_pidfd_open(cred.pid);
+	r->ns.base.watch_fd = sys_pidfd_open(cred.pid);
 	/* The pid still belongs to the peer as long as it has not hung up. */
 	p = (struct pollfd){.fd = fd, .events = POLLRDHUP};
-	if (r->base.watch_fd < 0 || !is_init(cred.pid) || poll(&p, 1, 0) != 0)
+	if (r->ns.base.watch_fd < 0 || !is_init(cred.pid) || poll(&p, 1, 0) != 0)
 		return err_set(err, E_PROTOCOL,
 			"provider %s made no room: what answers is not its process 1",
-			r->base.provider->name);
-	r->pid = cred.pid;
-	r->base.control_fd = TAKE_FD(fd);
+			r->ns.base.provider->name);
+	r->ns.base.pid = cred.pid;
+	r->ns.base.control_fd = TAKE_FD(fd);
 	return 0;
 }
 
@@ -215,17 +203,15 @@ static struct room *program_destroy(struct room *room)
 
 	if (!r)
 		return NULL;
-	if (r->pid > 0) {
+	if (room->pid > 0) {
 		(void)program_kill(room, SIGKILL, NULL);
 		(void)program_wait(room, &ending, NULL);
 	}
-	netcapture_close(&r->net);
-	program_leave_cgroup(&r->cgroup);
+	netcapture_close(&r->ns.net);
+	program_leave_cgroup(&r->ns.cgroup);
 	buf_done(&r->uids);
 	buf_done(&r->gids);
-	words_answer_done(&r->answer);
-	fd_close(room->control_fd);
-	fd_close(room->watch_fd);
+	room_done(room);
 	strv_free(r->env);
 	free(r->id);
 	free(r);
@@ -243,7 +229,7 @@ static int take_room(struct program_room *r, const struct room_spec *spec,
 	if (e < 0)
 		return e;
 	if (spec->born)
-		spec->born(spec->born_user, r->pid);
+		spec->born(spec->born_user, r->ns.base.pid);
 	return inside_furnish(r, spec, sources, err);
 }
 
@@ -252,6 +238,7 @@ static int make(struct program_room *r, const struct room_spec *spec,
 {
 	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
 	_cleanup_fd_ int listener = -1;
+	struct words_answer answer;
 	struct process run;
 	char dir[PATH_MAX];
 	bool began;
@@ -261,7 +248,7 @@ static int make(struct program_room *r, const struct room_spec *spec,
 		e = describe_room(spec, sources, dir, &request, err);
 	if (e < 0)
 		return e;
-	e = process_begin(&run, r->base.provider,
+	e = process_begin(&run, r->ns.base.provider,
 		&(struct process_ask){.verb = "create",
 			.request = buf_str(&request),
 			.patience_sec = CREATE_SEC,
@@ -274,13 +261,15 @@ static int make(struct program_room *r, const struct room_spec *spec,
 	if (began)
 		e = take_room(r, spec, sources, listener, err);
 	/* What the program says explains more, so this may replace the error. */
-	ended = process_end(&run, &r->answer, err);
+	ended = process_end(&run, &answer, err);
 	if (ended < 0)
 		return ended;
-	if (!began)
+	for (unsigned i = 0; i < answer.cannot_n && e == 0; i++)
+		e = room_add_unenforced(&r->ns.base, answer.cannot[i], err);
+	if (!began && e == 0)
 		e = take_room(r, spec, sources, listener, err);
 	if (e == 0)
-		program_find_cgroup(r->pid, &r->cgroup);
+		program_find_cgroup(r->ns.base.pid, &r->ns.cgroup);
 	return e;
 }
 
@@ -297,11 +286,8 @@ static int program_create(const struct provider *p, const struct room_spec *spec
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return err_nomem(err);
-	room = &r->base;
-	*room = (struct room){.provider = p, .control_fd = -1, .watch_fd = -1};
-	r->pid = -1;
-	r->net = (struct netcapture)NETCAPTURE_INIT;
-	r->cgroup = CGROUP_INIT;
+	room = &r->ns.base;
+	nsroom_init(&r->ns, p);
 	r->id = strdup(spec->id);
 	r->env = process_settings(environ);
 	e = r->id && r->env ? judge_sources(spec, &sources, err) : err_nomem(err);
@@ -317,7 +303,6 @@ static int program_create(const struct provider *p, const struct room_spec *spec
 
 const struct provider program_provider = {
 	.probe = program_probe,
-	.about = program_about,
 	.plan = program_plan,
 	.create = program_create,
 	.kill = program_kill,
@@ -325,11 +310,9 @@ const struct provider program_provider = {
 	.record = program_record,
 	.reap = program_reap,
 	.destroy = program_destroy,
-	.pid = program_pid,
-	.unenforced = program_unenforced,
-	.kill_tree = program_kill_tree,
+	.kill_tree = nsroom_kill_tree,
 	.usage = program_usage,
-	.listeners = program_listeners,
-	.owner = program_owner,
+	.listeners = nsroom_listeners,
+	.owner = nsroom_owner,
 	.lend = program_lend,
 };

@@ -52,7 +52,6 @@ static void answers_are_read(void)
 		check_z(a.hint, rows[i].hint);
 		check_z(a.version, rows[i].version);
 		check_int((int)a.cannot_n, (int)rows[i].cannot);
-		words_answer_done(&a);
 	}
 }
 
@@ -68,7 +67,6 @@ static void texts_are_bounded(void)
 	check_int((int)a.cannot_n, WORDS_CANNOT_MAX);
 	check_int((int)strlen(a.cannot[0]), WORDS_TEXT_MAX);
 	check_int((int)strlen(a.error), WORDS_TEXT_MAX);
-	words_answer_done(&a);
 }
 
 static void texts_are_cut_between_words(void)
@@ -80,12 +78,10 @@ static void texts_are_cut_between_words(void)
 	check(words_read_answer(buf_str(&b), &a));
 	check_int((int)strlen(a.error), 390 + (int)strlen(" ..."));
 	check_z(a.error + 390, " ...");
-	words_answer_done(&a);
 	buf_clear(&b);
 	check_int(buf_printf(&b, "error %0391d sentence\n", 7), 0);
 	check(words_read_answer(buf_str(&b), &a));
 	check_z(a.error + 391, " sentence");
-	words_answer_done(&a);
 }
 
 int main(void)

@@ -69,18 +69,6 @@ static bool take_key(struct str line, struct str key, struct str *ret)
 	return true;
 }
 
-static void take_cannot(struct str text, struct words_answer *a)
-{
-	char one[WORDS_TEXT_MAX + 1];
-
-	if (a->cannot_n == WORDS_CANNOT_MAX)
-		return;
-	take_text(text, one);
-	a->cannot[a->cannot_n] = strdup(one);
-	if (a->cannot[a->cannot_n])
-		a->cannot_n++;
-}
-
 bool words_read_answer(struct str text, struct words_answer *ret)
 {
 	*ret = (struct words_answer){0};
@@ -91,9 +79,10 @@ bool words_read_answer(struct str text, struct words_answer *ret)
 			take_text(rest, ret->hint);
 		else if (take_key(line, STR("version"), &rest))
 			take_text(rest, ret->version);
-		else if (take_key(line, STR("cannot"), &rest))
-			take_cannot(rest, ret);
-		else if (take_key(line, STR("error"), &rest)) {
+		else if (take_key(line, STR("cannot"), &rest)) {
+			if (ret->cannot_n < WORDS_CANNOT_MAX)
+				take_text(rest, ret->cannot[ret->cannot_n++]);
+		} else if (take_key(line, STR("error"), &rest)) {
 			take_text(rest, ret->error);
 			return text.n == 0;
 		} else if (str_eq(line, STR("ok"))) {
@@ -103,11 +92,4 @@ bool words_read_answer(struct str text, struct words_answer *ret)
 		/* Ignore lines of later versions. */
 	}
 	return false;
-}
-
-void words_answer_done(struct words_answer *a)
-{
-	for (unsigned i = 0; i < a->cannot_n; i++)
-		free(a->cannot[i]);
-	a->cannot_n = 0;
 }

@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 6 * ROOM_MAX_MOUNTS + 32, ROUNDS = 8, KILL_ROUNDS = 200, NOTES_MAX = 6 };
+enum { ARGS_MAX = 6 * ROOM_MAX_MOUNTS + 32, ROUNDS = 8, KILL_ROUNDS = 200 };
 enum { LANDLOCK_NET = 4 /* the ABI that can deny TCP */ };
 
 #define HOME_DIR "home"
@@ -34,12 +34,7 @@ enum { LANDLOCK_NET = 4 /* the ABI that can deny TCP */ };
 struct subprocess {
 	struct room base; /* first; its watch_fd is a pidfd */
 	char *id;
-	pid_t pid;
-	bool reaped;
-	struct room_exit exit;
 	struct room_usage usage; /* the last reading */
-	char *notes[NOTES_MAX];  /* heap */
-	unsigned notes_n;
 };
 
 static struct subprocess *subprocess(struct room *r)
@@ -47,7 +42,8 @@ static struct subprocess *subprocess(struct room *r)
 	return container_of(r, struct subprocess, base);
 }
 
-static int subprocess_probe(const struct provider *p, struct cloche_err *err)
+static int subprocess_probe(
+	const struct provider *p, struct provider_about *ret, struct cloche_err *err)
 {
 	return 0;
 }
@@ -77,17 +73,6 @@ static int subprocess_reap(const struct provider *p, struct str record, struct c
 	return 0;
 }
 
-static int note(struct subprocess *s, const char *text, struct cloche_err *err)
-{
-	if (s->notes_n == NOTES_MAX)
-		return 0;
-	s->notes[s->notes_n] = strdup(text);
-	if (!s->notes[s->notes_n])
-		return err_nomem(err);
-	s->notes_n++;
-	return 0;
-}
-
 /* --- what it is asked for --- */
 
 static int refuse(const char *what, const char *advice, struct cloche_err *err)
@@ -114,7 +99,7 @@ static int check(const struct room_spec *spec, struct cloche_err *err)
 	return 0;
 }
 
-static int check_limits(struct subprocess *s, const struct room_limits *l, struct cloche_err *err)
+static int check_limits(struct room *room, const struct room_limits *l, struct cloche_err *err)
 {
 	const struct {
 		uint64_t value;
@@ -132,7 +117,7 @@ static int check_limits(struct subprocess *s, const struct room_limits *l, struc
 		if (!rows[i].value)
 			continue;
 		if (l->best_effort || rows[i].optional) {
-			r = note(s, rows[i].text, err);
+			r = room_add_unenforced(room, rows[i].text, err);
 			continue;
 		}
 		err_set(err, E_LIMITS_UNAVAILABLE, "%s", rows[i].text);
@@ -140,14 +125,15 @@ static int check_limits(struct subprocess *s, const struct room_limits *l, struc
 			rows[i].option);
 		return -E_LIMITS_UNAVAILABLE;
 	}
-	return r == 0 && l->memory_bytes ? note(s, "the memory limit is that of each process", err)
-					 : r;
+	return r == 0 && l->memory_bytes
+		       ? room_add_unenforced(room, "the memory limit is that of each process", err)
+		       : r;
 }
 
-static int note_walls(struct subprocess *s, const struct room_spec *spec, struct cloche_err *err)
+static int note_walls(struct room *room, const struct room_spec *spec, struct cloche_err *err)
 {
 	int abi = landlock_abi();
-	int r = note(s,
+	int r = room_add_unenforced(room,
 		abi > 0 ? "not isolated: provider subprocess runs it on this machine, kept to its "
 			  "files "
 			  "by Landlock alone"
@@ -157,7 +143,7 @@ static int note_walls(struct subprocess *s, const struct room_spec *spec, struct
 		err);
 
 	if (r == 0 && spec->net == ROOM_NET_NONE)
-		r = note(s,
+		r = room_add_unenforced(room,
 			abi >= LANDLOCK_NET ? "the network is kept away for TCP alone"
 					    : "the network is not kept away: this kernel's "
 					      "Landlock cannot do it",
@@ -296,7 +282,7 @@ static int start(
 	if (r < 0)
 		return err_sys(err, -r, "make the control socket");
 	s->base.control_fd = control[0];
-	r = program_start(&spawn, &s->pid, &s->base.watch_fd, err);
+	r = program_start(&spawn, &s->base.pid, &s->base.watch_fd, err);
 	close(control[1]);
 	return r;
 }
@@ -430,36 +416,26 @@ static void kill_tree(pid_t root)
 static int subprocess_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
 {
 	struct subprocess *s = subprocess(room);
-	struct room_usage *u = &s->usage;
-	struct proctree_usage now;
+	struct room_usage now;
 
-	if (!s->reaped && s->pid > 0 && proctree_read(s->pid, &now)) {
-		u->cpu_usec = MAX(u->cpu_usec, now.cpu_usec);
-		u->memory_bytes = now.memory_bytes;
-		u->memory_peak_bytes = MAX(u->memory_peak_bytes, now.memory_bytes);
-		u->pids = now.pids;
-		u->pids_peak = MAX(u->pids_peak, now.pids);
-		u->io_read_bytes = MAX(u->io_read_bytes, now.io_read_bytes);
-		u->io_write_bytes = MAX(u->io_write_bytes, now.io_write_bytes);
-		u->sampled = true;
-	}
-	*ret = *u;
+	if (!room->reaped && room->pid > 0 && proctree_read(room->pid, &now))
+		proctree_add_sample(&s->usage, &now);
+	*ret = s->usage;
 	return 0;
 }
 
 static int subprocess_kill(struct room *room, int sig, struct cloche_err *err)
 {
-	struct subprocess *s = subprocess(room);
 	struct room_usage usage;
 
-	if (s->reaped || s->pid <= 0)
+	if (room->reaped || room->pid <= 0)
 		return 0;
 	(void)subprocess_usage(room, &usage, NULL);
 	if (sig != SIGKILL) {
-		signal_tree(s->pid, sig, false);
+		signal_tree(room->pid, sig, false);
 		return 0;
 	}
-	kill_tree(s->pid);
+	kill_tree(room->pid);
 	/* Last, because it adopts the orphans. */
 	(void)sys_pidfd_send_signal(room->watch_fd, sig);
 	return 0;
@@ -467,55 +443,28 @@ static int subprocess_kill(struct room *room, int sig, struct cloche_err *err)
 
 static int subprocess_wait(struct room *room, struct room_exit *ret, struct cloche_err *err)
 {
-	struct subprocess *s = subprocess(room);
-	int status = 0;
+	int r = room_reap(room, NULL, err);
 
-	while (!s->reaped) {
-		if (waitpid(s->pid, &status, 0) < 0) {
-			if (errno == EINTR)
-				continue;
-			return err_sys(err, errno, "wait for the command's keeper");
-		}
-		s->reaped = true;
-		s->exit.exited = WIFEXITED(status);
-		s->exit.status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
-	}
-	*ret = s->exit;
-	return 0;
-}
-
-static pid_t subprocess_pid(const struct room *room)
-{
-	const struct subprocess *s = (const struct subprocess *)room;
-
-	return s->pid > 0 ? s->pid : 0;
-}
-
-static const char *subprocess_unenforced(const struct room *room, unsigned i)
-{
-	const struct subprocess *s = (const struct subprocess *)room;
-
-	return i < s->notes_n ? s->notes[i] : NULL;
+	*ret = room->exit;
+	return r;
 }
 
 /* Do not trust init: the process has to be one of ours. */
-static bool descends(const struct subprocess *s, pid_t pid)
+static bool descends(pid_t root, pid_t pid)
 {
 	struct members m = {0};
 	bool found = false;
 
-	members_find(&m, s->pid);
+	members_find(&m, root);
 	for (size_t i = 0; i < m.n && !found; i++)
-		found = m.all[i].pid == pid && pid != s->pid;
+		found = m.all[i].pid == pid && pid != root;
 	free(m.all);
 	return found;
 }
 
 static int subprocess_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
 {
-	struct subprocess *s = subprocess(room);
-
-	if (s->reaped || !descends(s, pid))
+	if (room->reaped || !descends(room->pid, pid))
 		return err_set(err, E_NOT_FOUND, "there is no process %d", (int)pid);
 	signal_tree(pid, SIGKILL, true);
 	return 0;
@@ -529,16 +478,13 @@ static struct room *subprocess_destroy(struct room *room)
 	if (!room)
 		return NULL;
 	s = subprocess(room);
-	if (s->pid > 0) {
+	if (room->pid > 0) {
 		(void)subprocess_kill(room, SIGKILL, NULL);
 		(void)subprocess_wait(room, &ending, NULL);
 	}
 	if (s->id)
 		remove_home(s->id);
-	fd_close(room->control_fd);
-	fd_close(room->watch_fd);
-	for (unsigned i = 0; i < s->notes_n; i++)
-		free(s->notes[i]);
+	room_done(room);
 	free(s->id);
 	free(s);
 	return NULL;
@@ -557,12 +503,11 @@ static int subprocess_create(const struct provider *p, const struct room_spec *s
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_nomem(err);
-	s->base = (struct room){.provider = p, .control_fd = -1, .watch_fd = -1};
-	s->pid = -1;
+	room_init(&s->base, p);
 	s->id = strdup(spec->id);
-	r = s->id ? note_walls(s, spec, err) : err_nomem(err);
+	r = s->id ? note_walls(&s->base, spec, err) : err_nomem(err);
 	if (r == 0)
-		r = check_limits(s, &spec->limits, err);
+		r = check_limits(&s->base, &spec->limits, err);
 	if (r == 0)
 		r = make(s, spec, err);
 	if (r < 0) {
@@ -570,7 +515,7 @@ static int subprocess_create(const struct provider *p, const struct room_spec *s
 		return r;
 	}
 	if (spec->born)
-		spec->born(spec->born_user, s->pid);
+		spec->born(spec->born_user, s->base.pid);
 	*ret = &s->base;
 	return 0;
 }
@@ -585,8 +530,6 @@ const struct provider subprocess_provider = {
 	.record = subprocess_record,
 	.reap = subprocess_reap,
 	.destroy = subprocess_destroy,
-	.pid = subprocess_pid,
-	.unenforced = subprocess_unenforced,
 	.kill_tree = subprocess_kill_tree,
 	.usage = subprocess_usage,
 };
