@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: this does from outside what init/tree.c does from inside. Outside, no
- * identity that a process of the room has taken on keeps us from ending it. What is ended is
- * everything in the session of a process, and everything whose line of living parents ends there. A
- * process is identified by its pid in the room (the second number of NSpid: the room's pid
- * namespace lies directly below ours). */
+ * identity that a process of the room has taken on keeps us from ending it. What belongs to a
+ * process is everything in its session, and everything whose line of living parents ends there. A
+ * process is identified by its pid in the room: the second number of NSpid if the room has a pid
+ * namespace, which lies directly below ours. */
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -13,6 +13,8 @@
 #include "provider/native/proctree.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,7 +22,9 @@
 enum { STATUS_MAX_BYTES = 16384, ROUNDS = 8 };
 
 struct search {
-	pid_t leader; /* its pid in the room */
+	pid_t root, leader; /* leader: its pid in the room; -1: everything below root is searched */
+	int place;          /* of such a pid in a line of numbers */
+	bool stopping;      /* what is found is stopped */
 	struct pids members;
 };
 
@@ -41,22 +45,22 @@ static bool search_read_line(const char *text, const char *key, int place, int *
 	return true;
 }
 
-static bool search_read_names(int dir, struct names *ret)
+static bool search_read_names(int dir, int place, struct names *ret)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(STATUS_MAX_BYTES);
 
 	return fs_read_file(dir, "status", &text, NULL) == 0 && buf_cstr(&text) &&
 	       search_read_line(buf_data(&text), "\nPPid:", 0, &ret->parent) &&
-	       search_read_line(buf_data(&text), "\nNSpid:", 1, &ret->pid) &&
-	       search_read_line(buf_data(&text), "\nNSsid:", 1, &ret->session);
+	       search_read_line(buf_data(&text), "\nNSpid:", place, &ret->pid) &&
+	       search_read_line(buf_data(&text), "\nNSsid:", place, &ret->session);
 }
 
-/* Return whether dir is that of a process that belongs to the search. */
-static bool search_is_member(const struct search *s, int dir)
+/* Return whether a process, whose folder is dir, belongs to the search. */
+static bool search_is_member(const struct search *s, pid_t pid, int dir)
 {
 	struct names names;
 
-	return search_read_names(dir, &names) && names.pid != 1 &&
+	return pid != s->root && search_read_names(dir, s->place, &names) &&
 	       (names.pid == s->leader || names.session == s->leader ||
 		       pids_has(&s->members, names.parent));
 }
@@ -67,42 +71,75 @@ static bool search_signal(const struct search *s, pid_t pid, int dir, int sig)
 {
 	_cleanup_fd_ int pidfd = sys_pidfd_open(pid);
 
-	return pidfd >= 0 && search_is_member(s, dir) && sys_pidfd_send_signal(pidfd, sig) == 0;
+	return pidfd >= 0 && search_is_member(s, pid, dir) &&
+	       sys_pidfd_send_signal(pidfd, sig) == 0;
 }
 
 static bool search_visit(void *user, pid_t pid, int dir)
 {
 	struct search *s = user;
 
-	return pids_has(&s->members, pid) || !search_signal(s, pid, dir, SIGSTOP) ||
+	return pids_has(&s->members, pid) ||
+	       !search_signal(s, pid, dir, s->stopping ? SIGSTOP : 0) ||
 	       pids_add(&s->members, pid);
+}
+
+static int search_open(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static struct search search_begin(pid_t root, pid_t leader, int sig)
+{
+	struct search s = {
+		.root = root, .leader = leader, .place = 1, .stopping = sig == SIGKILL};
+	_cleanup_fd_ int dir = search_open(root);
+	struct names names;
+
+	if (dir >= 0 && search_read_names(dir, 0, &names) && !search_read_names(dir, 1, &names))
+		s.place = 0;
+	return s;
+}
+
+/* Find the members, signal them, and free them. Return whether there was one to signal. */
+static bool search_end(struct search *s, int sig)
+{
+	size_t before;
+	bool sent = false;
+
+	/* Before a kill all are stopped, so that none loses its parent or gets a child before all
+	 * are found. */
+	for (int i = 0; i < ROUNDS; i++) {
+		before = s->members.n;
+		proctree_each(s->root, search_visit, s);
+		if (s->members.n == before)
+			break;
+	}
+	/* Children before their parents, for the same reason. */
+	for (size_t i = s->members.n; i-- > 0;) {
+		_cleanup_fd_ int dir = search_open(s->members.all[i]);
+
+		sent |= dir >= 0 && search_signal(s, s->members.all[i], dir, sig);
+	}
+	pids_done(&s->members);
+	return sent;
 }
 
 bool proctree_kill(pid_t root, pid_t leader)
 {
-	struct search s = {.leader = leader};
-	size_t before;
-	bool killed = false;
+	struct search s = search_begin(root, leader, SIGKILL);
 
-	/* All are stopped first, so that none loses its parent or gets a child before all are
-	 * found. */
-	for (int i = 0; i < ROUNDS; i++) {
-		before = s.members.n;
-		proctree_each(root, search_visit, &s);
-		if (s.members.n == before)
-			break;
-	}
-	/* Children before their parents, for the same reason. */
-	for (size_t i = s.members.n; i-- > 0;) {
-		_cleanup_fd_ int dir = -1;
-		char path[32];
+	return search_end(&s, SIGKILL);
+}
 
-		snprintf(path, sizeof(path), "/proc/%d", s.members.all[i]);
-		dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		killed |= dir >= 0 && search_signal(&s, s.members.all[i], dir, SIGKILL);
-	}
-	pids_done(&s.members);
-	return killed;
+bool proctree_signal_below(pid_t root, int sig)
+{
+	struct search s = search_begin(root, -1, sig);
+
+	return pids_add(&s.members, root) && search_end(&s, sig);
 }
 
 /* The descriptor is opened before the namespace is examined, so that a pid that is reused meanwhile

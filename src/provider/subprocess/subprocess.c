@@ -22,11 +22,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 6 * ROOM_MAX_MOUNTS + 32, ROUNDS = 8, KILL_ROUNDS = 200 };
+enum { ARGS_MAX = 6 * ROOM_MAX_MOUNTS + 32, KILL_ROUNDS = 200 };
 enum { LANDLOCK_NET = 4 /* the ABI that can deny TCP */ };
 
 #define HOME_DIR "home"
@@ -319,98 +318,17 @@ static int make(struct subprocess *s, const struct room_spec *spec, struct cloch
 
 /* --- its life --- */
 
-struct member {
-	pid_t pid;
-	uint64_t start; /* with it, the pid names one process */
-};
-
-struct members {
-	struct member *all;
-	size_t n, room;
-};
-
-static bool gather(void *user, pid_t pid, int dir)
-{
-	struct members *m = user;
-
-	if (m->n == m->room) {
-		size_t more = m->room ? 2 * m->room : 256;
-		struct member *all = reallocarray(m->all, more, sizeof(*all));
-
-		if (!all)
-			return false;
-		m->all = all;
-		m->room = more;
-	}
-	m->all[m->n++] = (struct member){.pid = pid, .start = program_start_time(pid)};
-	return true;
-}
-
-/* Find root and all its descendants, parents before their children. */
-static void members_find(struct members *m, pid_t root)
-{
-	m->n = 0;
-	proctree_each(root, gather, m);
-}
-
-static bool members_equal(const struct members *a, const struct members *b)
-{
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (a->all[i].pid != b->all[i].pid || a->all[i].start != b->all[i].start)
-			return false;
-	return true;
-}
-
-/* The descriptor is opened before the process is checked again, so that a pid that is reused
- * meanwhile never leads to another process. */
-static void signal_member(const struct members *m, size_t i, int sig)
-{
-	_cleanup_fd_ int pidfd = sys_pidfd_open(m->all[i].pid);
-
-	if (pidfd >= 0 && m->all[i].start && program_start_time(m->all[i].pid) == m->all[i].start)
-		(void)sys_pidfd_send_signal(pidfd, sig);
-}
-
-/* Signal all descendants of root, children before their parents, and with with_root also root
- * itself. Before a kill, all of them are stopped until no new ones are found. */
-static void signal_tree(pid_t root, int sig, bool with_root)
-{
-	struct members m = {0}, before = {0}, spare;
-
-	members_find(&m, root);
-	for (int i = 0; sig == SIGKILL && i < ROUNDS && !members_equal(&m, &before); i++) {
-		for (size_t k = 0; k < m.n; k++)
-			if (m.all[k].pid != root)
-				signal_member(&m, k, SIGSTOP);
-		spare = before;
-		before = m;
-		m = spare;
-		members_find(&m, root);
-	}
-	for (size_t i = m.n; i-- > 0;)
-		if (m.all[i].pid != root || with_root)
-			signal_member(&m, i, sig);
-	free(m.all);
-	free(before.all);
-}
-
 /* Kill all descendants of root until none is found twice: an orphan moves to root when its parent
  * ends, and a list of root's children that is read at that moment may lack it. */
-static void kill_tree(pid_t root)
+static void kill_below(pid_t root)
 {
 	const struct timespec moment = {.tv_nsec = USEC_PER_MSEC * 1000};
-	struct members m = {0};
 
 	for (int i = 0, clean = 0; i < KILL_ROUNDS && clean < 2; i++) {
-		signal_tree(root, SIGKILL, false);
-		members_find(&m, root);
-		clean = m.n > 1 ? 0 : clean + 1;
+		clean = proctree_signal_below(root, SIGKILL) ? 0 : clean + 1;
 		if (clean == 0)
 			(void)nanosleep(&moment, NULL);
 	}
-	free(m.all);
 }
 
 static int subprocess_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
@@ -432,10 +350,10 @@ static int subprocess_kill(struct room *room, int sig, struct cloche_err *err)
 		return 0;
 	(void)subprocess_usage(room, &usage, NULL);
 	if (sig != SIGKILL) {
-		signal_tree(room->pid, sig, false);
+		(void)proctree_signal_below(room->pid, sig);
 		return 0;
 	}
-	kill_tree(room->pid);
+	kill_below(room->pid);
 	/* Last, because it adopts the orphans. */
 	(void)sys_pidfd_send_signal(room->watch_fd, sig);
 	return 0;
@@ -445,28 +363,15 @@ static int subprocess_wait(struct room *room, struct room_exit *ret, struct cloc
 {
 	int r = room_reap(room, NULL, err);
 
-	*ret = room->exit;
+	if (r == 0)
+		*ret = room->exit;
 	return r;
-}
-
-/* Do not trust init: the process has to be one of ours. */
-static bool descends(pid_t root, pid_t pid)
-{
-	struct members m = {0};
-	bool found = false;
-
-	members_find(&m, root);
-	for (size_t i = 0; i < m.n && !found; i++)
-		found = m.all[i].pid == pid && pid != root;
-	free(m.all);
-	return found;
 }
 
 static int subprocess_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
 {
-	if (room->reaped || !descends(room->pid, pid))
+	if (room->reaped || pid <= 1 || pid == room->pid || !proctree_kill(room->pid, pid))
 		return err_set(err, E_NOT_FOUND, "there is no process %d", (int)pid);
-	signal_tree(pid, SIGKILL, true);
 	return 0;
 }
 
