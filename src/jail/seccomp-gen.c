@@ -10,6 +10,7 @@
  * Arguments that the kernel reads as 32 bits are compared under a 32-bit mask if a match refuses
  * (else a call with higher bits set would not be refused), and as a whole if a match allows (else
  * it would be allowed). */
+#include "base/macro.h"
 #include "jail/seccomp-join.h"
 
 #include <errno.h>
@@ -54,16 +55,54 @@ static int number(const char *name, int nr)
 	return known == __NR_SCMP_ERROR ? nr : -1;
 }
 
-static void rule(scmp_filter_ctx ctx, uint32_t action, const char *name, int nr, unsigned n,
-	const struct scmp_arg_cmp *cmp)
+static void rule_array(scmp_filter_ctx ctx, uint32_t action, const char *name, int nr, unsigned n,
+	const struct scmp_arg_cmp *c)
 {
 	int r, call = number(name, nr);
 
 	if (call < 0)
 		return;
-	r = seccomp_rule_add_array(ctx, action, call, n, cmp);
+	r = seccomp_rule_add_array(ctx, action, call, n, c);
 	if (r < 0)
 		seccomp_fail("rule for", name, r);
+}
+
+/* --- what an argument of a call is compared with --- */
+
+static struct scmp_arg_cmp arg_is(unsigned arg, uint64_t value)
+{
+	return SCMP_CMP64(arg, SCMP_CMP_EQ, value, 0);
+}
+
+static struct scmp_arg_cmp arg_is_not(unsigned arg, uint64_t value)
+{
+	return SCMP_CMP64(arg, SCMP_CMP_NE, value, 0);
+}
+
+static struct scmp_arg_cmp arg_is_above(unsigned arg, uint64_t value)
+{
+	return SCMP_CMP64(arg, SCMP_CMP_GT, value, 0);
+}
+
+static struct scmp_arg_cmp arg_is_masked(unsigned arg, uint64_t mask, uint64_t value)
+{
+	return SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, mask, value);
+}
+
+static void rule_any(scmp_filter_ctx ctx, uint32_t action, const char *name)
+{
+	rule_array(ctx, action, name, -1, 0, NULL);
+}
+
+static void rule_if(scmp_filter_ctx ctx, uint32_t action, const char *name, struct scmp_arg_cmp c)
+{
+	rule_array(ctx, action, name, -1, 1, &c);
+}
+
+static void rule_if_both(scmp_filter_ctx ctx, uint32_t action, const char *name,
+	struct scmp_arg_cmp a, struct scmp_arg_cmp b)
+{
+	rule_array(ctx, action, name, -1, 2, (const struct scmp_arg_cmp[]){a, b});
 }
 
 static scmp_filter_ctx start(uint32_t action)
@@ -110,11 +149,9 @@ static void print_filter(const char *name, const struct filter *f)
 static void allow_clone(scmp_filter_ctx ctx, bool nested)
 {
 	const uint64_t flags = nested ? CLONE_NEWCGROUP : NS_FLAGS;
-	const struct scmp_arg_cmp clone = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags, 0);
-	const struct scmp_arg_cmp unshare = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags | NEWTIME, 0);
 
-	rule(ctx, SCMP_ACT_ALLOW, "clone", -1, 1, &clone);
-	rule(ctx, SCMP_ACT_ALLOW, "unshare", -1, 1, &unshare);
+	rule_if(ctx, SCMP_ACT_ALLOW, "clone", arg_is_masked(0, flags, 0));
+	rule_if(ctx, SCMP_ACT_ALLOW, "unshare", arg_is_masked(0, flags | NEWTIME, 0));
 }
 
 /* Allow the families that stay inside the room's network namespace; of the internet families, only
@@ -125,25 +162,15 @@ static void allow_socket(scmp_filter_ctx ctx)
 	static const uint64_t families[] = {AF_INET, AF_INET6};
 	static const uint64_t protocols[] = {
 		0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6};
-	const struct scmp_arg_cmp local = SCMP_CMP64(0, SCMP_CMP_EQ, AF_UNIX, 0);
-	const struct scmp_arg_cmp netlink[] = {
-		SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK, 0),
-		SCMP_CMP64(2, SCMP_CMP_EQ, NETLINK_ROUTE, 0),
-	};
-	size_t i, k;
 
-	rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 1, &local);
-	rule(ctx, SCMP_ACT_ALLOW, "socketpair", -1, 1, &local);
-	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++)
-		for (k = 0; k < sizeof(protocols) / sizeof(protocols[0]); k++) {
-			const struct scmp_arg_cmp c[] = {
-				SCMP_CMP64(0, SCMP_CMP_EQ, families[i], 0),
-				SCMP_CMP64(2, SCMP_CMP_EQ, protocols[k], 0),
-			};
-
-			rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 2, c);
-		}
-	rule(ctx, SCMP_ACT_ALLOW, "socket", -1, 2, netlink);
+	rule_if(ctx, SCMP_ACT_ALLOW, "socket", arg_is(0, AF_UNIX));
+	rule_if(ctx, SCMP_ACT_ALLOW, "socketpair", arg_is(0, AF_UNIX));
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(protocols); k++)
+			rule_if_both(ctx, SCMP_ACT_ALLOW, "socket", arg_is(0, families[i]),
+				arg_is(2, protocols[k]));
+	rule_if_both(
+		ctx, SCMP_ACT_ALLOW, "socket", arg_is(0, AF_NETLINK), arg_is(2, NETLINK_ROUTE));
 }
 
 /* Allow reading the personality, and setting the plain one, with or without address space
@@ -151,13 +178,9 @@ static void allow_socket(scmp_filter_ctx ctx)
 static void allow_personality(scmp_filter_ctx ctx)
 {
 	static const uint64_t values[] = {0, 0x0040000, LOW32, UINT64_MAX};
-	size_t i;
 
-	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, values[i], 0);
-
-		rule(ctx, SCMP_ACT_ALLOW, "personality", -1, 1, &c);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+		rule_if(ctx, SCMP_ACT_ALLOW, "personality", arg_is(0, values[i]));
 }
 
 static void compile_allowlist(bool nested, struct filter *ret)
@@ -165,10 +188,10 @@ static void compile_allowlist(bool nested, struct filter *ret)
 	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(ENOSYS));
 	const uint32_t if_nested = nested ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM);
 
-#define ALLOW(name) rule(ctx, SCMP_ACT_ALLOW, #name, -1, 0, NULL);
-#define ALLOW_NR(name, nr) rule(ctx, SCMP_ACT_ALLOW, #name, nr, 0, NULL);
-#define DENY(name) rule(ctx, SCMP_ACT_ERRNO(EPERM), #name, -1, 0, NULL);
-#define NESTED(name) rule(ctx, if_nested, #name, -1, 0, NULL);
+#define ALLOW(name) rule_any(ctx, SCMP_ACT_ALLOW, #name);
+#define ALLOW_NR(name, nr) rule_array(ctx, SCMP_ACT_ALLOW, #name, nr, 0, NULL);
+#define DENY(name) rule_any(ctx, SCMP_ACT_ERRNO(EPERM), #name);
+#define NESTED(name) rule_any(ctx, if_nested, #name);
 #include "jail/seccomp-rules.def"
 #undef ALLOW
 #undef ALLOW_NR
@@ -184,37 +207,23 @@ static void compile_allowlist(bool nested, struct filter *ret)
  * have them. Socket types from 6 on are DCCP and an old way to ask for packet sockets. */
 static void refuse_sockets(scmp_filter_ctx ctx)
 {
-	static const uint64_t families[] = {AF_INET, AF_INET6};
-	const struct scmp_arg_cmp family = SCMP_CMP64(0, SCMP_CMP_GT, AF_NETLINK, 0);
-	const struct scmp_arg_cmp pair = SCMP_CMP64(0, SCMP_CMP_NE, AF_UNIX, 0);
-	const struct scmp_arg_cmp diag[] = {
-		SCMP_CMP64(0, SCMP_CMP_EQ, AF_NETLINK, 0),
-		SCMP_CMP64(2, SCMP_CMP_GT, NETLINK_ROUTE, 0),
-	};
-	const struct scmp_arg_cmp high = SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, 8, 8);
-	const struct scmp_arg_cmp dccp = SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, 15, SOCK_DCCP);
-	uint64_t low;
-	size_t i;
+	const uint32_t no_family = SCMP_ACT_ERRNO(EAFNOSUPPORT);
+	const uint32_t no_protocol = SCMP_ACT_ERRNO(EPROTONOSUPPORT);
+	const uint32_t no_type = SCMP_ACT_ERRNO(ESOCKTNOSUPPORT);
 
-	for (low = AF_UNSPEC; low < AF_NETLINK; low++) {
-		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_EQ, low, 0);
-
+	for (uint64_t low = AF_UNSPEC; low < AF_NETLINK; low++)
 		if (low != AF_UNIX && low != AF_INET && low != AF_INET6)
-			rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &c);
-	}
-	rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", -1, 1, &family);
-	rule(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socketpair", -1, 1, &pair);
-	rule(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), "socket", -1, 2, diag);
-	rule(ctx, SCMP_ACT_ERRNO(ESOCKTNOSUPPORT), "socket", -1, 1, &high);
-	rule(ctx, SCMP_ACT_ERRNO(ESOCKTNOSUPPORT), "socket", -1, 1, &dccp);
-	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-		const struct scmp_arg_cmp protocol[] = {
-			SCMP_CMP64(0, SCMP_CMP_EQ, families[i], 0),
-			SCMP_CMP64(2, SCMP_CMP_GT, IPPROTO_ICMPV6, 0),
-		};
-
-		rule(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), "socket", -1, 2, protocol);
-	}
+			rule_if(ctx, no_family, "socket", arg_is(0, low));
+	rule_if(ctx, no_family, "socket", arg_is_above(0, AF_NETLINK));
+	rule_if(ctx, no_family, "socketpair", arg_is_not(0, AF_UNIX));
+	rule_if_both(
+		ctx, no_protocol, "socket", arg_is(0, AF_NETLINK), arg_is_above(2, NETLINK_ROUTE));
+	rule_if(ctx, no_type, "socket", arg_is_masked(1, 8, 8));
+	rule_if(ctx, no_type, "socket", arg_is_masked(1, 15, SOCK_DCCP));
+	rule_if_both(
+		ctx, no_protocol, "socket", arg_is(0, AF_INET), arg_is_above(2, IPPROTO_ICMPV6));
+	rule_if_both(
+		ctx, no_protocol, "socket", arg_is(0, AF_INET6), arg_is_above(2, IPPROTO_ICMPV6));
 }
 
 /* A crash must not reach the host's core handler, which runs as root outside: the kernel skips the
@@ -222,14 +231,9 @@ static void refuse_sockets(scmp_filter_ctx ctx)
  * raised). An attempt to lower it succeeds but changes nothing. */
 static void keep_core_limit(scmp_filter_ctx ctx)
 {
-	const struct scmp_arg_cmp set = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE);
-	const struct scmp_arg_cmp change[] = {
-		SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE),
-		SCMP_CMP64(2, SCMP_CMP_NE, 0, 0),
-	};
-
-	rule(ctx, SCMP_ACT_ERRNO(0), "setrlimit", -1, 1, &set);
-	rule(ctx, SCMP_ACT_ERRNO(0), "prlimit64", -1, 2, change);
+	rule_if(ctx, SCMP_ACT_ERRNO(0), "setrlimit", arg_is_masked(0, LOW32, RLIMIT_CORE));
+	rule_if_both(ctx, SCMP_ACT_ERRNO(0), "prlimit64", arg_is_masked(1, LOW32, RLIMIT_CORE),
+		arg_is_not(2, 0));
 }
 
 /* Process 1 belongs to the user that the room's processes run as, so the kernel would let them
@@ -243,24 +247,16 @@ static void keep_init(scmp_filter_ctx ctx)
 		const char *name;
 		uint64_t which[2]; /* a process, a group of processes */
 	} others[] = {{"setpriority", {PRIO_PROCESS, PRIO_PGRP}}, {"ioprio_set", {1, 2}}};
-	const struct scmp_arg_cmp change[] = {
-		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW32, 1),
-		SCMP_CMP64(2, SCMP_CMP_NE, 0, 0),
-	};
-	size_t i, k;
 
-	rule(ctx, SCMP_ACT_ERRNO(EPERM), "prlimit64", -1, 2, change);
-	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-		rule(ctx, SCMP_ACT_ERRNO(EPERM), calls[i], -1, 1, change);
-	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		for (k = 0; k < 2; k++) {
-			const struct scmp_arg_cmp c[] = {
-				SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, LOW32, others[i].which[k]),
-				SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW32, 1),
-			};
-
-			rule(ctx, SCMP_ACT_ERRNO(EPERM), others[i].name, -1, 2, c);
-		}
+	rule_if_both(ctx, SCMP_ACT_ERRNO(EPERM), "prlimit64", arg_is_masked(0, LOW32, 1),
+		arg_is_not(2, 0));
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		rule_if(ctx, SCMP_ACT_ERRNO(EPERM), calls[i], arg_is_masked(0, LOW32, 1));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		for (size_t k = 0; k < 2; k++)
+			rule_if_both(ctx, SCMP_ACT_ERRNO(EPERM), others[i].name,
+				arg_is_masked(0, LOW32, others[i].which[k]),
+				arg_is_masked(1, LOW32, 1));
 }
 
 /* Return the errors that programs expect where the allowlist alone would say ENOSYS. Refuse
@@ -274,23 +270,17 @@ static void compile_arguments(bool nested, struct filter *ret)
 		0x50009417 /* ..._V2 */};
 	static const uint64_t flags[] = {CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC,
 		CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
-	const size_t flags_n = nested ? 1 : sizeof(flags) / sizeof(flags[0]);
-	const struct scmp_arg_cmp time_ns = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, NEWTIME, NEWTIME);
+	const size_t flags_n = nested ? 1 : ARRAY_SIZE(flags);
+	const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
 	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
-	size_t i;
 
-	for (i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-		const struct scmp_arg_cmp c = SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, LOW32, requests[i]);
-
-		rule(ctx, SCMP_ACT_ERRNO(EPERM), "ioctl", -1, 1, &c);
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
+		rule_if(ctx, refuse, "ioctl", arg_is_masked(1, LOW32, requests[i]));
+	for (size_t i = 0; i < flags_n; i++) {
+		rule_if(ctx, refuse, "clone", arg_is_masked(0, flags[i], flags[i]));
+		rule_if(ctx, refuse, "unshare", arg_is_masked(0, flags[i], flags[i]));
 	}
-	for (i = 0; i < flags_n; i++) {
-		const struct scmp_arg_cmp c = SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, flags[i], flags[i]);
-
-		rule(ctx, SCMP_ACT_ERRNO(EPERM), "clone", -1, 1, &c);
-		rule(ctx, SCMP_ACT_ERRNO(EPERM), "unshare", -1, 1, &c);
-	}
-	rule(ctx, SCMP_ACT_ERRNO(EPERM), "unshare", -1, 1, &time_ns);
+	rule_if(ctx, refuse, "unshare", arg_is_masked(0, NEWTIME, NEWTIME));
 	refuse_sockets(ctx);
 	keep_core_limit(ctx);
 	keep_init(ctx);
@@ -315,28 +305,20 @@ static void refuse_setid(scmp_filter_ctx ctx)
 	} opens[] = {{"open", 1, 2}, {"openat", 2, 3}, {"mq_open", 1, 2}};
 	static const uint64_t bits[] = {S_ISUID, S_ISGID};
 	static const uint64_t creating[] = {0100 /* O_CREAT */, 020000000 /* O_TMPFILE's own */};
-	size_t b, i, k;
 
-	for (b = 0; b < sizeof(bits) / sizeof(bits[0]); b++) {
-		for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-			const struct scmp_arg_cmp c =
-				SCMP_CMP64(calls[i].arg, SCMP_CMP_MASKED_EQ, bits[b], bits[b]);
+	for (size_t b = 0; b < ARRAY_SIZE(bits); b++) {
+		for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+			const struct scmp_arg_cmp c = arg_is_masked(calls[i].arg, bits[b], bits[b]);
 
-			rule(ctx, SCMP_ACT_ERRNO(EPERM), calls[i].name, calls[i].nr, 1, &c);
+			rule_array(ctx, SCMP_ACT_ERRNO(EPERM), calls[i].name, calls[i].nr, 1, &c);
 		}
-		for (i = 0; i < sizeof(opens) / sizeof(opens[0]); i++)
-			for (k = 0; k < sizeof(creating) / sizeof(creating[0]); k++) {
-				const struct scmp_arg_cmp c[] = {
-					SCMP_CMP64(opens[i].flags, SCMP_CMP_MASKED_EQ, creating[k],
-						creating[k]),
-					SCMP_CMP64(opens[i].mode, SCMP_CMP_MASKED_EQ, bits[b],
-						bits[b]),
-				};
-
-				rule(ctx, SCMP_ACT_ERRNO(EPERM), opens[i].name, -1, 2, c);
-			}
+		for (size_t i = 0; i < ARRAY_SIZE(opens); i++)
+			for (size_t k = 0; k < ARRAY_SIZE(creating); k++)
+				rule_if_both(ctx, SCMP_ACT_ERRNO(EPERM), opens[i].name,
+					arg_is_masked(opens[i].flags, creating[k], creating[k]),
+					arg_is_masked(opens[i].mode, bits[b], bits[b]));
 	}
-	rule(ctx, SCMP_ACT_ERRNO(ENOSYS), "openat2", -1, 0, NULL);
+	rule_any(ctx, SCMP_ACT_ERRNO(ENOSYS), "openat2");
 }
 
 /* Making the character device 0:0, by which overlayfs marks what was deleted, needs no capability.
@@ -344,28 +326,21 @@ static void refuse_setid(scmp_filter_ctx ctx)
 static void refuse_devices(scmp_filter_ctx ctx)
 {
 	static const uint64_t types[] = {S_IFCHR, S_IFBLK};
-	const struct scmp_arg_cmp whiteout = SCMP_CMP64(4, SCMP_CMP_MASKED_EQ, 4, 4);
-	size_t i;
 
-	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		const struct scmp_arg_cmp mknod =
-			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, S_IFMT, types[i]);
-		const struct scmp_arg_cmp mknodat =
-			SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, S_IFMT, types[i]);
-
-		rule(ctx, SCMP_ACT_ERRNO(EPERM), "mknod", -1, 1, &mknod);
-		rule(ctx, SCMP_ACT_ERRNO(EPERM), "mknodat", -1, 1, &mknodat);
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		rule_if(ctx, SCMP_ACT_ERRNO(EPERM), "mknod", arg_is_masked(1, S_IFMT, types[i]));
+		rule_if(ctx, SCMP_ACT_ERRNO(EPERM), "mknodat", arg_is_masked(2, S_IFMT, types[i]));
 	}
 	/* Behave as a file system that does not know this flag. */
-	rule(ctx, SCMP_ACT_ERRNO(EINVAL), "renameat2", -1, 1, &whiteout);
+	rule_if(ctx, SCMP_ACT_ERRNO(EINVAL), "renameat2", arg_is_masked(4, 4, 4));
 }
 
 /* Behave as a file system without extended attributes, which every tool copes with. */
 static void refuse_xattr(scmp_filter_ctx ctx)
 {
-	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "setxattr", -1, 0, NULL);
-	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "lsetxattr", -1, 0, NULL);
-	rule(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "fsetxattr", -1, 0, NULL);
+	rule_any(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "setxattr");
+	rule_any(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "lsetxattr");
+	rule_any(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "fsetxattr");
 }
 
 static void compile_staying(bool nested, struct filter *ret)
@@ -394,17 +369,18 @@ static void print_room(const char *name, bool nested, bool staying)
 	print_filter(name, &joined);
 }
 
-enum program { GATEWAY, BROKER, BROKER_OFFLINE, FORWARD };
+/* The columns of seccomp-programs.def. */
+enum program { GATEWAY, BROKER, FORWARD, UNPACK };
 
 /* Compare an argument that the kernel takes as 32 bits, ignoring the bits in `but`. */
 static struct scmp_arg_cmp equal(unsigned arg, uint32_t but, uint32_t value)
 {
-	return SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, LOW32 & ~(uint64_t)but, value);
+	return arg_is_masked(arg, LOW32 & ~(uint64_t)but, value);
 }
 
 static void allow(scmp_filter_ctx ctx, const char *name)
 {
-	rule(ctx, SCMP_ACT_ALLOW, name, -1, 0, NULL);
+	rule_any(ctx, SCMP_ACT_ALLOW, name);
 }
 
 /* Refusing is the filter's default. */
@@ -416,26 +392,20 @@ static void refuse(scmp_filter_ctx ctx, const char *name)
 
 static void end_program(scmp_filter_ctx ctx, const char *name)
 {
-	rule(ctx, SCMP_ACT_KILL_PROCESS, name, -1, 0, NULL);
+	rule_any(ctx, SCMP_ACT_KILL_PROCESS, name);
 }
 
 static void allow_data(scmp_filter_ctx ctx, const char *name)
 {
-	const struct scmp_arg_cmp c = SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
-
-	rule(ctx, SCMP_ACT_ALLOW, name, -1, 1, &c);
+	rule_if(ctx, SCMP_ACT_ALLOW, name, arg_is_masked(2, PROT_EXEC, 0));
 }
 
 static void allow_flags(scmp_filter_ctx ctx, const char *name)
 {
 	static const uint32_t commands[] = {F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC};
-	size_t i;
 
-	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		const struct scmp_arg_cmp c = equal(1, 0, commands[i]);
-
-		rule(ctx, SCMP_ACT_ALLOW, name, -1, 1, &c);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		rule_if(ctx, SCMP_ACT_ALLOW, name, equal(1, 0, commands[i]));
 }
 
 /* Other families, types and protocols reach more of the kernel, and some load modules. */
@@ -444,42 +414,32 @@ static void allow_inet(scmp_filter_ctx ctx, const char *name)
 	static const uint32_t families[] = {AF_INET, AF_INET6};
 	static const uint32_t types[] = {SOCK_STREAM, SOCK_DGRAM};
 	static const uint32_t protocols[] = {0, IPPROTO_TCP, IPPROTO_UDP};
-	size_t f, t, p;
 
-	for (f = 0; f < 2; f++)
-		for (t = 0; t < 2; t++)
-			for (p = 0; p < 3; p++) {
+	for (size_t f = 0; f < ARRAY_SIZE(families); f++)
+		for (size_t t = 0; t < ARRAY_SIZE(types); t++)
+			for (size_t p = 0; p < ARRAY_SIZE(protocols); p++) {
 				const struct scmp_arg_cmp c[] = {
 					equal(0, 0, families[f]),
 					equal(1, SOCK_CLOEXEC | SOCK_NONBLOCK, types[t]),
 					equal(2, 0, protocols[p]),
 				};
 
-				rule(ctx, SCMP_ACT_ALLOW, name, -1, 3, c);
+				rule_array(ctx, SCMP_ACT_ALLOW, name, -1, 3, c);
 			}
 }
 
 static void allow_batch(scmp_filter_ctx ctx, const char *name)
 {
-	static const uint32_t policies[] = {SCHED_OTHER, SCHED_BATCH};
-	size_t i;
-
-	for (i = 0; i < 2; i++) {
-		const struct scmp_arg_cmp c[] = {equal(0, 0, 0), equal(1, 0, policies[i])};
-
-		rule(ctx, SCMP_ACT_ALLOW, name, -1, 2, c);
-	}
+	rule_if_both(ctx, SCMP_ACT_ALLOW, name, equal(0, 0, 0), equal(1, 0, SCHED_OTHER));
+	rule_if_both(ctx, SCMP_ACT_ALLOW, name, equal(0, 0, 0), equal(1, 0, SCHED_BATCH));
 }
 
 /* The process id is filled in when the filter is installed. */
 static void allow_self(scmp_filter_ctx ctx, const char *name)
 {
-	const struct scmp_arg_cmp c = equal(0, 0, SELF_PLACEHOLDER);
-
-	rule(ctx, SCMP_ACT_ALLOW, name, -1, 1, &c);
+	rule_if(ctx, SCMP_ACT_ALLOW, name, equal(0, 0, SELF_PLACEHOLDER));
 }
 
-/* A broker that answers from a recording does not make these calls (INV-OFFLINE). */
 static bool is_dialling(const char *name)
 {
 	return strcmp(name, "socket") == 0 || strcmp(name, "connect") == 0;
@@ -493,31 +453,18 @@ static bool is_dialling(const char *name)
 #define INET allow_inet
 #define BATCH allow_batch
 #define SELF allow_self
-#define SANITIZER sanitizer
+#define SANITIZER (SANITIZED ? allow : refuse)
 
-static void print_unpack(void)
+/* A broker that answers from a recording does not dial (INV-OFFLINE). */
+static void print_program(const char *name, enum program program, bool offline)
 {
 	static struct filter filter;
 	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(EPERM));
-	void (*const sanitizer)(scmp_filter_ctx, const char *) = SANITIZED ? allow : refuse;
 
-#define CALL(name, verdict) (verdict)(ctx, #name);
-#include "jail/seccomp-unpack.def"
-	compile(ctx, &filter);
-	print_filter("filter_unpack", &filter);
-}
-
-static void print_self(const char *name, enum program program)
-{
-	static struct filter filter;
-	scmp_filter_ctx ctx = start(SCMP_ACT_ERRNO(EPERM));
-	void (*const sanitizer)(scmp_filter_ctx, const char *) = SANITIZED ? allow : refuse;
-
-#define CALL(name, gateway, broker, forward)                                                       \
-	(program == GATEWAY                                       ? (gateway)                      \
-		: program == BROKER_OFFLINE && is_dialling(#name) ? end_program                    \
-		: program == FORWARD                              ? (forward)                      \
-								  : (broker))(ctx, #name);
+#define CALL(call, ...)                                                                            \
+	(offline && is_dialling(#call) ? end_program                                               \
+				       : (void (*const[])(scmp_filter_ctx, const char *)){         \
+						 __VA_ARGS__}[program])(ctx, #call);
 #include "jail/seccomp-programs.def"
 	compile(ctx, &filter);
 	print_filter(name, &filter);
@@ -530,17 +477,16 @@ int main(void)
 	/* What filters may contain does not depend on this kernel, as none is loaded. */
 	if (r < 0)
 		seccomp_fail("seccomp_api_set", "", r);
-	printf("/* Made by seccomp-gen from seccomp-rules.def, seccomp-programs.def and "
-	       "seccomp-unpack.def. */\n");
+	printf("/* Made by seccomp-gen from seccomp-rules.def and seccomp-programs.def. */\n");
 	print_room("filter_room", false, false);
 	print_room("filter_room_staying", false, true);
 	print_room("filter_room_nested", true, false);
 	print_room("filter_room_nested_staying", true, true);
 	printf("#define SELF_PLACEHOLDER 0x%xU\n", SELF_PLACEHOLDER);
-	print_self("filter_gateway", GATEWAY);
-	print_self("filter_broker", BROKER);
-	print_self("filter_broker_offline", BROKER_OFFLINE);
-	print_self("filter_forward", FORWARD);
-	print_unpack();
+	print_program("filter_gateway", GATEWAY, false);
+	print_program("filter_broker", BROKER, false);
+	print_program("filter_broker_offline", BROKER, true);
+	print_program("filter_forward", FORWARD, false);
+	print_program("filter_unpack", UNPACK, false);
 	return ferror(stdout) || fflush(stdout) != 0;
 }

@@ -30,7 +30,6 @@ enum seccomp_filter {
 	SECCOMP_BROKER,
 	SECCOMP_BROKER_OFFLINE, /* the same without sockets: dialling ends the process */
 	SECCOMP_FORWARD,
-	/* For cloche-unpack, likewise; see seccomp-unpack.def. */
 	SECCOMP_UNPACK,
 };
 
