@@ -6,7 +6,7 @@
 #include "client/test-job.h"
 #include "manager/execlog.h"
 #include "manager/sandboxes.h"
-#include "provider/spec_wire.h"
+#include "provider/spec.h"
 
 #include <netinet/in.h>
 #include <poll.h>

@@ -8,7 +8,7 @@
 #include "base/strv.h"
 #include "client/client_internal.h"
 #include "ipc/rundir.h"
-#include "provider/spec_wire.h"
+#include "provider/spec.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -153,7 +153,7 @@ enum ctl_reason {
 	F(U64, log_bytes)         /* kept of each process's log, the last; 0: a default */         \
 	/* a JSON object for the record, not parsed; NULL or empty: {} */                          \
 	F(Z, config, .max = CTL_MAX_CONFIG)                                                        \
-	/* encoded by room_spec_put (provider/spec_wire.h); borrowed */                            \
+	/* encoded by room_spec_put (provider/spec.h); borrowed */                                 \
 	F(STR, room, .max = CTL_MAX_ROOM)
 MESSAGE_WITH_FDS(ctl, start, CTL_START_FIELDS);
 

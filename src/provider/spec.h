@@ -5,6 +5,7 @@
  * here is secret. */
 
 #include "base/err.h"
+#include "ipc/wire.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -116,6 +117,12 @@ _warn_unused_ int room_spec_add_mount(struct room_spec *s, const char *source, c
 /* Check what does not depend on the machine: id, paths, ranges. Every provider calls this first, as
  * the spec may come over a socket. */
 _warn_unused_ int room_spec_check(const struct room_spec *s, struct cloche_err *err);
+
+/* Append the whole spec to a message. */
+void room_spec_put(struct wire_out *w, const struct room_spec *s);
+/* Read a spec. ret is always initialised: free it with room_spec_done. Return false if it is
+ * malformed. room_spec_check checks what the values mean. */
+bool room_spec_get(struct wire_in *r, struct room_spec *ret);
 
 static inline void room_spec_donep(struct room_spec *s)
 {

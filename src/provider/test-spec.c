@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/provider.h"
-#include "provider/spec_wire.h"
+#include "provider/spec.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@
 #include "base/utf8.h"
 #include "ipc/rundir.h"
 #include "manager/sandboxes.h"
-#include "provider/spec_wire.h"
+#include "provider/spec.h"
 #include "supervisor/supervisor.h"
 
 #include <errno.h>

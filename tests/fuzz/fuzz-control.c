@@ -4,7 +4,7 @@
  * byte says which, the rest is the payload. What is accepted is encoded again and must decode to
  * the same bytes. The other messages: fuzz-message.c. */
 #include "ipc/control.h"
-#include "provider/spec_wire.h"
+#include "provider/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
