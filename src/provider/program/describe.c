@@ -39,29 +39,29 @@ static int check(const struct room_spec *s, struct cloche_err *err)
 	return 0;
 }
 
-static int add_number(struct buf *out, const char *key, uint64_t n)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
-	return n ? words_add_line(out, key, text, NULL) : 0;
-}
-
 static int add_limits(struct buf *out, const struct room_limits *l)
 {
-	int r = add_number(out, "memory", l->memory_bytes);
+	const struct {
+		const char *key;
+		uint64_t n;
+		bool optional;
+	} rows[] = {{"memory", l->memory_bytes, l->memory_optional},
+		{"cpus-milli", l->cpus_milli, l->cpus_optional}, {"pids", l->pids, false},
+		{"nofile", l->nofile, false}};
+	char text[32];
+	int r = 0;
 
-	if (r == 0)
-		r = add_number(out, "cpus-milli", l->cpus_milli);
-	if (r == 0)
-		r = add_number(out, "pids", l->pids);
-	if (r == 0)
-		r = add_number(out, "nofile", l->nofile);
-	if (r == 0 && l->memory_bytes && l->memory_optional)
-		r = words_add_line(out, "optional", "memory", NULL);
-	if (r == 0 && l->cpus_milli && l->cpus_optional)
-		r = words_add_line(out, "optional", "cpus-milli", NULL);
-	return r == 0 && l->best_effort ? words_add_line(out, "best-effort", NULL) : r;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)rows[i].n);
+		if (rows[i].n)
+			LINE(rows[i].key, text);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].n && rows[i].optional)
+			LINE("optional", rows[i].key);
+	if (l->best_effort)
+		LINE("best-effort");
+	return r;
 }
 
 /* Each of these is a tmpfs: its contents vanish with the room and are limited in size. */
@@ -169,6 +169,14 @@ static int add_labels(struct buf *out, const struct room_spec *s)
 	return r;
 }
 
+static int begin(const char *id, struct buf *out)
+{
+	int r = 0;
+
+	LINE("cloche-provider", PROGRAM_PROTOCOL);
+	return id ? LINE("id", id) : r;
+}
+
 int describe_room(const struct room_spec *spec, const struct judged_source *sources,
 	const char *dir, struct buf *out, struct cloche_err *err)
 {
@@ -179,7 +187,7 @@ int describe_room(const struct room_spec *spec, const struct judged_source *sour
 	if (r < 0)
 		return r;
 	snprintf(control, sizeof(control), "%s/" ROOMCTL_CONTROL_NAME, dir);
-	r = describe_id(spec->id, out);
+	r = begin(spec->id, out);
 	LINE("hostname", ROOTFS_HOSTNAME);
 	if (cloche)
 		LINE("cloche", cloche);
@@ -197,8 +205,7 @@ int describe_room(const struct room_spec *spec, const struct judged_source *sour
 
 int describe_id(const char *id, struct buf *out)
 {
-	int r = 0;
+	int r = begin(id, out);
 
-	LINE("cloche-provider", PROGRAM_PROTOCOL);
-	return LINE("id", id);
+	return LINE("end");
 }

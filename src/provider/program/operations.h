@@ -57,7 +57,7 @@ char **process_settings(char *const *env);
  * host. */
 _warn_unused_ int describe_room(const struct room_spec *spec, const struct judged_source *sources,
 	const char *dir, struct buf *out, struct cloche_err *err);
-/* The same for a room that may or may not exist: only its id. */
+/* The same for a room that may or may not exist: only its id, or nothing at all (NULL). */
 _warn_unused_ int describe_id(const char *id, struct buf *out);
 
 /* --- inside.c --- */

@@ -35,21 +35,28 @@ enum { REQUEST_MAX = 1 << 20 };
 /* A name in the sandbox's directory, which the manager has made. */
 #define ROOM_DIR "room"
 
+/* Make a request that names only a room (id NULL: none). env: added to the program's environment. */
+static int ask_about(const struct provider *p, const char *verb, const char *id, char *const *env,
+	int patience_sec, struct words_answer *ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
+
+	if (describe_id(id, &request) < 0)
+		return err_nomem(err);
+	return process_run(p,
+		&(struct process_ask){.verb = verb,
+			.request = buf_str(&request),
+			.env = env,
+			.patience_sec = patience_sec},
+		ret, err);
+}
+
 static int program_probe(
 	const struct provider *p, struct provider_about *ret, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
 	struct words_answer answer;
-	int r = words_add_line(&request, "cloche-provider", PROGRAM_PROTOCOL, NULL);
+	int r = ask_about(p, "probe", NULL, NULL, PROBE_SEC, &answer, err);
 
-	if (r == 0)
-		r = words_add_line(&request, "end", NULL);
-	if (r < 0)
-		return err_nomem(err);
-	r = process_run(p,
-		&(struct process_ask){
-			.verb = "probe", .request = buf_str(&request), .patience_sec = PROBE_SEC},
-		&answer, err);
 	if (r < 0)
 		return r;
 	snprintf(ret->version, sizeof(ret->version), "%s", answer.version);
@@ -86,29 +93,11 @@ static int program_record(const struct room *room, struct buf *out, struct cloch
 	return add_record(r->id, r->env, out) < 0 ? err_nomem(err) : 0;
 }
 
-static int remove_made(
-	const struct provider *p, const char *id, char *const *env, struct cloche_err *err)
-{
-	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
-	struct words_answer answer;
-	int r = describe_id(id, &request);
-
-	if (r == 0)
-		r = words_add_line(&request, "end", NULL);
-	if (r < 0)
-		return err_nomem(err);
-	return process_run(p,
-		&(struct process_ask){.verb = "reap",
-			.request = buf_str(&request),
-			.env = env,
-			.patience_sec = REAP_SEC},
-		&answer, err);
-}
-
 static int program_reap(const struct provider *p, struct str record, struct cloche_err *err)
 {
 	_cleanup_(strv_freep) char **env = calloc(1, sizeof(char *));
 	_cleanup_(freep) char *id = str_dup(str_next_line(&record));
+	struct words_answer answer;
 
 	if (!env || !id)
 		return err_nomem(err);
@@ -117,7 +106,7 @@ static int program_reap(const struct provider *p, struct str record, struct cloc
 			return err_nomem(err);
 	if (!rundir_is_id(str_from(id)))
 		return 0;
-	return remove_made(p, id, env, err);
+	return ask_about(p, "reap", id, env, REAP_SEC, &answer, err);
 }
 
 /* --- its socket --- */
