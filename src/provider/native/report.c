@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { MAX_FDS = 2 };
 enum kind { REPORT_LAYERS = NATIVE_NETWORK + 1, REPORT_FAILURE };
 
 struct report {
@@ -21,13 +22,23 @@ struct report {
 	struct cloche_err err;
 };
 
+union control {
+	struct cmsghdr align;
+	char mem[CMSG_SPACE(sizeof(int) * MAX_FDS)];
+};
+
 static int send_fds(int sock, struct report *rep, const int *fds, unsigned n)
 {
 	struct iovec iov = {.iov_base = rep, .iov_len = sizeof(*rep)};
-	union fd_control control;
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	union control control = {0};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.mem};
+	struct cmsghdr *c = &control.align;
 
-	fd_attach(&msg, &control, fds, n);
+	msg.msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * n);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * n);
+	memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
 	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
@@ -56,71 +67,75 @@ int native_hand(int sock, enum native_namespace which, int fd, struct cloche_err
 	return r < 0 ? err_sys(err, -r, "hand over a namespace of the room") : 0;
 }
 
+/* Receive a message with its descriptors. Return its size, 0 at the end of file, or -errno. */
+static ssize_t receive(int sock, struct report *ret, int ret_fds[MAX_FDS], size_t *ret_n)
+{
+	struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
+	union control control;
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.mem,
+		.msg_controllen = sizeof(control.mem)};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	/* ECONNRESET is reported once if the other end ended without reading what was sent to it;
+	 * what it wrote comes after. */
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	*ret_n = 0;
+	if (n < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+		*ret_n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(ret_fds, CMSG_DATA(c), *ret_n * sizeof(int));
+	}
+	return n;
+}
+
 int native_take(int sock, enum native_namespace which, int *ret_fd, struct cloche_err *err)
 {
 	struct report rep;
-	struct iovec iov = {.iov_base = &rep, .iov_len = sizeof(rep)};
-	union fd_control control;
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
-	ssize_t n;
+	int fds[MAX_FDS];
+	size_t fds_n;
+	bool whole = receive(sock, &rep, fds, &fds_n) == sizeof(rep);
 
-	do
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n == sizeof(rep) && rep.kind == REPORT_FAILURE && rep.err.code) {
+	if (whole && rep.kind == REPORT_FAILURE && rep.err.code) {
 		if (err)
 			*err = rep.err;
 		return -rep.err.code;
 	}
-	if (n != sizeof(rep) || rep.kind != which || fd_detach(&msg, ret_fd, 1) != 1)
+	if (!whole || rep.kind != which || fds_n != 1)
 		return err_set(err, E_CANCELLED, "the other end gave up");
+	*ret_fd = fds[0];
 	return 0;
-}
-
-static void take_layers(struct msghdr *msg, struct native_room *ret)
-{
-	int fds[2];
-
-	if (fd_detach(msg, fds, ARRAY_SIZE(fds)) != ARRAY_SIZE(fds))
-		return;
-	fd_close(ret->upper_fd);
-	fd_close(ret->lower_fd);
-	ret->upper_fd = fds[0];
-	ret->lower_fd = fds[1];
 }
 
 int native_await_report(int sock, struct native_room *ret, struct cloche_err *err)
 {
 	struct report rep;
+	int fds[MAX_FDS];
+	size_t fds_n;
 
 	for (;;) {
-		struct iovec iov = {.iov_base = &rep, .iov_len = sizeof(rep)};
-		union fd_control control;
-		struct msghdr msg = {.msg_iov = &iov,
-			.msg_iovlen = 1,
-			.msg_control = control.bytes,
-			.msg_controllen = sizeof(control.bytes)};
-		ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+		ssize_t n = receive(sock, &rep, fds, &fds_n);
 
-		/* ECONNRESET is reported once if the child ended without reading our "go on"; what
-		 * it wrote comes after. */
-		if (n < 0 && (errno == EINTR || errno == ECONNRESET))
-			continue;
 		if (n < 0)
-			return err_sys(err, errno, "hear from the room");
+			return err_sys(err, (int)-n, "hear from the room");
 		if (n == 0)
 			return 0;
 		if (n != sizeof(rep))
 			return err_set(err, E_INTERNAL, "a torn report from the room");
-		if (rep.kind == REPORT_LAYERS) {
-			take_layers(&msg, ret);
-			continue;
+		if (rep.kind != REPORT_LAYERS)
+			break;
+		if (fds_n == MAX_FDS) {
+			ret->upper_fd = fds[0];
+			ret->lower_fd = fds[1];
 		}
-		if (err)
-			*err = rep.err;
-		return rep.err.code ? -rep.err.code : -E_INTERNAL;
 	}
+	if (err)
+		*err = rep.err;
+	return rep.err.code ? -rep.err.code : -E_INTERNAL;
 }
