@@ -143,6 +143,25 @@ struct dirent *fs_list_next(DIR *list)
 	return e;
 }
 
+int fs_strip_rights(int dirfd, const char *name)
+{
+	_cleanup_fd_ int fd = name[0] ? openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)
+				      : fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
+	char path[32];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	/* Capabilities that an ordinary user can set are worth nothing outside his namespaces. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (geteuid() == 0 && removexattr(path, FS_CAPABILITIES) < 0 && errno != ENODATA &&
+		errno != EOPNOTSUPP)
+		return -errno;
+	return st.st_mode & (S_ISUID | S_ISGID) ? fd_chmod(fd, st.st_mode & 01777) : 0;
+}
+
 int fs_rename_new(int dirfd, const char *from, const char *to)
 {
 	struct stat st;
@@ -204,10 +223,12 @@ char *fs_join(const char *a, const char *b)
 	return joined;
 }
 
-/* Clean the absolute path of "." and doubled slashes, and of ".." if up is set. */
-static void clean_path(char *path, bool up)
+/* Clean the absolute path of "." and doubled slashes, and of ".." if up is set. Return false if one
+ * of those leads above "/". */
+static bool clean_path(char *path, bool up)
 {
 	char *to = path;
+	bool inside = true;
 
 	/* In place: the write position never overtakes the read position. */
 	for (struct str rest = str_from(path); rest.n;) {
@@ -217,6 +238,7 @@ static void clean_path(char *path, bool up)
 		if (part.n == 0 || str_eq(part, STR(".")))
 			continue;
 		if (up && str_eq(part, STR(".."))) {
+			inside &= to > path;
 			while (to > path && *--to != '/')
 				;
 			continue;
@@ -228,6 +250,7 @@ static void clean_path(char *path, bool up)
 	if (to == path)
 		*to++ = '/';
 	*to = '\0';
+	return inside;
 }
 
 static char *make_absolute(const char *path, bool up)
@@ -239,7 +262,7 @@ static char *make_absolute(const char *path, bool up)
 		return NULL;
 	whole = fs_join(cwd ? cwd : "/", path);
 	if (whole)
-		clean_path(whole, up);
+		(void)clean_path(whole, up);
 	return whole;
 }
 
@@ -251,6 +274,22 @@ char *fs_absolute(const char *path)
 char *fs_lexical(const char *path)
 {
 	return make_absolute(path, true);
+}
+
+bool fs_resolve(const char *dir, const char *path, char ret[PATH_MAX])
+{
+	char whole[2 * PATH_MAX];
+	size_t n;
+
+	if (snprintf(whole, sizeof(whole), "/%s/%s", path[0] == '/' ? "" : dir, path) >=
+			(int)sizeof(whole) ||
+		!clean_path(whole, true))
+		return false;
+	n = strlen(whole);
+	if (n > PATH_MAX)
+		return false;
+	memcpy(ret, whole + 1, n);
+	return true;
 }
 
 char *fs_home(void)

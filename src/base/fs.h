@@ -6,10 +6,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include <dirent.h>
+#include <linux/limits.h>
 #include <sys/stat.h>
 
 /* The attribute of a directory in a layer that hides what the layers below have in it: "y". */
 #define FS_OPAQUE "user.overlay.opaque"
+
+/* The attribute of a program that gives capabilities when it is executed. */
+#define FS_CAPABILITIES "security.capability"
 
 /* Return whether a directory (opened for reading) of a layer has that mark. */
 bool fs_is_opaque(int dir);
@@ -57,6 +61,10 @@ _warn_unused_ int fs_remove(int dirfd, const char *name, const struct fs_removal
 /* The same with force. A missing tree is fine. */
 int fs_remove_tree(int dirfd, const char *name);
 
+/* Remove set-id bits and capabilities from a file; leave anything but a regular one alone. name "":
+ * the file is dirfd itself. Return 0 or -errno. */
+_warn_unused_ int fs_strip_rights(int dirfd, const char *name);
+
 /* Open a directory to list its names; a link at the end of path is not followed. Return NULL with
  * errno on failure. */
 DIR *fs_list(int dirfd, const char *path);
@@ -84,6 +92,11 @@ char *fs_absolute(const char *path);
  * if that name is a link, the result is another place: use it for places in a room, not to find a
  * file. Heap; NULL with errno. */
 char *fs_lexical(const char *path);
+
+/* Resolve "." and ".." by the text alone in a path as it is seen from the directory dir of a tree; an
+ * absolute one begins at the top. dir and the result are relative to the top, "" is the top itself.
+ * Return false if it leads above the top, or is too long. */
+_warn_unused_ bool fs_resolve(const char *dir, const char *path, char ret[PATH_MAX]);
 
 /* Return the part of path below dir: "" if path is dir itself, NULL if it does not lie in dir. Only
  * the names are compared: slashes may be doubled or at an end, "." and ".." are names, and links

@@ -388,6 +388,49 @@ static void lexical_paths(void)
 	}
 }
 
+static void resolves_by_the_text(void)
+{
+	static const struct {
+		const char *dir, *path, *want; /* NULL: it leads above the top */
+	} table[] = {{"", "a", "a"}, {"a/b", "c", "a/b/c"}, {"a/b", "../c", "a/c"},
+		{"a/b", "/c/./d//", "c/d"}, {"a", "..", ""}, {"a/b", "../..", ""},
+		{"a/b", "../../..", NULL}, {"", "..", NULL}, {"a", "/..", NULL},
+		{"a", "b/../..x/.", "a/..x"}};
+	char got[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		check_int(fs_resolve(table[i].dir, table[i].path, got), table[i].want != NULL);
+		if (table[i].want)
+			check_z(got, table[i].want);
+	}
+}
+
+/* Also of a file that may not be read. */
+static void rights_are_stripped(void)
+{
+	_cleanup_fd_ int fd = openat(top_fd, "suid", O_RDWR | O_CREAT | O_CLOEXEC, 0600), path = -1;
+	char at[PATH_MAX], want[PATH_MAX];
+	struct stat st;
+
+	must(fd >= 0 && fchmod(fd, 06311) == 0);
+	path = openat(top_fd, "suid", O_PATH | O_CLOEXEC);
+	check_int(fs_strip_rights(top_fd, "suid"), 0);
+	must(fstat(fd, &st) == 0);
+	check_int(st.st_mode & 07777, 0311);
+	check_int(fd_chmod(path, 04755), 0);
+	check_int(fs_strip_rights(path, ""), 0);
+	must(fstat(fd, &st) == 0);
+	check_int(st.st_mode & 07777, 0755);
+	must(symlinkat("suid", top_fd, "to-suid") == 0 && fd_chmod(path, 04755) == 0);
+	check_int(fs_strip_rights(top_fd, "to-suid"), 0);
+	must(fstat(fd, &st) == 0);
+	check_int(st.st_mode & 07777, 04755);
+	snprintf(want, sizeof(want), "%s/suid", top);
+	check_int(fd_path(path, at), 0);
+	check_z(at, want);
+	check_int(fd_path(-1, at), -ENOENT);
+}
+
 static void survives_lack_of_memory(void)
 {
 	torture(write_read_and_make);
@@ -411,6 +454,8 @@ int main(void)
 	run_test(joins);
 	run_test(absolutes);
 	run_test(lexical_paths);
+	run_test(resolves_by_the_text);
+	run_test(rights_are_stripped);
 	run_test(survives_lack_of_memory);
 	tear_down();
 	return tap_done();

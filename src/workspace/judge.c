@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 enum { MAX_CONFIG = 1024 * 1024 };
-#define CAPABILITIES "security.capability"
 
 /* Reads a whole regular file; -errno for anything else. */
 static int judge_read(int dir, const char *name, struct buf *ret)
@@ -31,44 +30,8 @@ static int judge_read(int dir, const char *name, struct buf *ret)
 	return fd_read_to_end(fd, ret);
 }
 
-/* Resolves "." and ".." in `path`, which is relative to the directory `in`. False if it would leave
- * the root. */
-static bool judge_resolve(const char *in, const char *path, char ret[PATH_MAX])
-{
-	char joined[2 * PATH_MAX];
-	struct str rest;
-	size_t n = 0;
-
-	if (walk_join(joined, sizeof(joined), in, path) < 0)
-		return false;
-	rest = str_from(joined);
-	while (rest.n) {
-		struct str part = str_prefix(rest, str_chr(rest, '/'));
-
-		rest = str_from_index(rest, part.n + 1);
-		if (part.n == 0 || str_eq(part, STR(".")))
-			continue;
-		if (str_eq(part, STR(".."))) {
-			if (n == 0)
-				return false;
-			while (n && ret[n - 1] != '/')
-				n--;
-			n -= n > 0;
-			continue;
-		}
-		if (n + part.n + 2 > PATH_MAX)
-			return false;
-		if (n)
-			ret[n++] = '/';
-		memcpy(ret + n, part.p, part.n);
-		n += part.n;
-	}
-	ret[n] = '\0';
-	return true;
-}
-
 /* Whether ".." follows a name in path. If that name is a link, the system goes elsewhere than
- * judge_resolve(). Git writes no such path. */
+ * fs_resolve(). Git writes no such path. */
 static bool judge_turns_back(const char *path)
 {
 	struct str rest = str_from(path);
@@ -126,7 +89,7 @@ static bool judge_is_worktree(const char *path)
 	char above[PATH_MAX];
 	size_t n;
 
-	if (!judge_resolve(path, "../..", above))
+	if (!fs_resolve(path, "../..", above))
 		return false;
 	n = strlen(above);
 	return (judge_is_module(above) || strcmp(above, ".git") == 0 ||
@@ -154,7 +117,7 @@ static bool judge_link(const struct judge *j, const char *in, char *text, char r
 		path = below ? below : fs_below(path, j->source);
 		in = "";
 	}
-	return path && judge_resolve(in, path, ret) &&
+	return path && fs_resolve(in, path, ret) &&
 	       (judge_is_worktree(ret) || judge_is_module(ret)) && judge_is_directory(j->root, ret);
 }
 
@@ -248,7 +211,7 @@ static bool judge_worktree(void *user, const char *value)
 	char path[PATH_MAX];
 
 	return value[0] && value[0] != '/' && !judge_turns_back(value) &&
-	       judge_resolve(j->in, value, path) && judge_is_directory(j->root, path) &&
+	       fs_resolve(j->in, value, path) && judge_is_directory(j->root, path) &&
 	       judge_leads_back(j, path) && !judge_is_obeyed(j->root, path);
 }
 
@@ -292,7 +255,7 @@ static bool judge_inside(const struct judge *j, const char *path, char ret[PATH_
 		snprintf(before, sizeof(before), "%.*s", (int)(at - full), full);
 		real = realpath(before, NULL);
 		below = real ? fs_below(real, top) : NULL;
-		if (below && judge_resolve(below, at, ret))
+		if (below && fs_resolve(below, at, ret))
 			return true;
 		if (!*at)
 			break;
@@ -311,7 +274,7 @@ bool judge_hooks(const struct judge *j, char *ret, size_t size)
 		return false;
 	judge_above(j->in, above);
 	elsewhere = value[0] == '/' || str_starts(str_from(value), STR("~/"));
-	if (!(elsewhere ? judge_inside(j, value, path) : judge_resolve(above, value, path)) ||
+	if (!(elsewhere ? judge_inside(j, value, path) : fs_resolve(above, value, path)) ||
 		!path[0])
 		return false;
 	return (size_t)snprintf(ret, size, "%s", path) < size;
@@ -360,27 +323,8 @@ bool judge_has_capabilities(int dir, const char *name)
 		return false;
 	if (!name[0]) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
-		return getxattr(path, CAPABILITIES, NULL, 0) > 0;
+		return getxattr(path, FS_CAPABILITIES, NULL, 0) > 0;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, name);
-	return lgetxattr(path, CAPABILITIES, NULL, 0) > 0;
-}
-
-int judge_strip(int dir, const char *name)
-{
-	_cleanup_fd_ int fd = name[0] ? openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)
-				      : fcntl(dir, F_DUPFD_CLOEXEC, 0);
-	char path[64];
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return 0;
-	/* This descriptor needs no permission to read, and the path leads to the file itself. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (geteuid() == 0 && removexattr(path, CAPABILITIES) < 0 && errno != ENODATA &&
-		errno != EOPNOTSUPP)
-		return -errno;
-	return chmod(path, st.st_mode & 01777) < 0 ? -errno : 0;
+	return lgetxattr(path, FS_CAPABILITIES, NULL, 0) > 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Judge single files that a room has left by their content, and mend them. */
+/* Judge single files that a room has left by their content. */
 
 #include "workspace/obeyed.h"
 #include <limits.h>
@@ -31,7 +31,3 @@ const struct obeyed *judge_mount(int fd, char path[PATH_MAX]);
 /* Whether a regular file gives capabilities when it is executed. name "": the file is dir
  * itself. */
 bool judge_has_capabilities(int dir, const char *name);
-
-/* Remove set-id bits and capabilities from a regular file. name "": the file is dir itself.
- * Return 0 or -errno. */
-int judge_strip(int dir, const char *name);

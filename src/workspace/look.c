@@ -224,7 +224,7 @@ static void look_strip(
 
 	if (!rights)
 		return;
-	e = -judge_strip(dir, name);
+	e = -fs_strip_rights(dir, name);
 	snprintf(what, sizeof(what),
 		e ? "a program with %s; they could not be taken away: %s"
 		  : "a program with %s, which lost them",

@@ -6,16 +6,15 @@
  * continues there at the position that telldir() returned. */
 #include "provider/native/setid.h"
 #include "base/fd.h"
+#include "base/fs.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 /* A directory above the one that is being read. */
@@ -173,20 +172,8 @@ int setid_each_file(int dir, bool opening, setid_fn fn, void *user)
 
 static int setid_clear_one(void *user, int dirfd, const char *name, const struct stat *st)
 {
-	_cleanup_fd_ int fd = -1;
-	char path[64 + NAME_MAX];
-
-	/* Capabilities that an ordinary user can set are worth nothing outside his namespaces. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dirfd, name);
-	if (geteuid() == 0 && lremovexattr(path, "security.capability") < 0 && errno != ENODATA &&
-		errno != EOPNOTSUPP)
-		return -errno;
-	if (!(st->st_mode & SETID_BITS))
-		return 0;
-	fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return fd_chmod(fd, st->st_mode & 07777 & ~(mode_t)SETID_BITS);
+	/* Only root can have given a file capabilities that are worth something. */
+	return geteuid() == 0 || st->st_mode & SETID_BITS ? fs_strip_rights(dirfd, name) : 0;
 }
 
 int setid_clear(int dir)

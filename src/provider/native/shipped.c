@@ -196,36 +196,9 @@ static bool shipped_is_without(const struct copying *c, const char *path)
 	return false;
 }
 
-/* Resolve "." and ".." of a link's text literally: "etc/php/x", without the first slash. Return
- * false if it is too long or leads above the root. */
-static bool shipped_resolve(const char *link, const char *to, char ret[PATH_MAX])
-{
-	char all[2 * PATH_MAX], *rest = all, *part;
-	size_t n = 0;
-
-	snprintf(all, sizeof(all), "%.*s/%s", *to == '/' ? 0 : (int)(strrchr(link, '/') - link),
-		link, to);
-	ret[0] = '\0';
-	while ((part = strsep(&rest, "/"))) {
-		char *last = strrchr(ret, '/');
-
-		if (strcmp(part, "..") == 0) {
-			if (n == 0)
-				return false;
-			n = last ? (size_t)(last - ret) : 0;
-			ret[n] = '\0';
-		} else if (*part && strcmp(part, ".") != 0) {
-			if (n + strlen(part) + 2 > PATH_MAX)
-				return false;
-			n += (size_t)snprintf(ret + n, PATH_MAX - n, "%s%s", n ? "/" : "", part);
-		}
-	}
-	return n > 0;
-}
-
 static int shipped_copy_link(struct copying *c, const char *path)
 {
-	char to[PATH_MAX], target[PATH_MAX];
+	char to[PATH_MAX], from_link[PATH_MAX + 3], target[PATH_MAX];
 	ssize_t n = readlinkat(c->root, path, to, sizeof(to) - 1);
 	struct stat st;
 	int r;
@@ -233,7 +206,8 @@ static int shipped_copy_link(struct copying *c, const char *path)
 	if (n <= 0)
 		return 0;
 	to[n] = '\0';
-	if (!shipped_resolve(path, to, target))
+	snprintf(from_link, sizeof(from_link), "%s%s", *to == '/' ? "" : "../", to);
+	if (!fs_resolve(path, from_link, target))
 		return 0;
 	if (strncmp(target, "usr/", 4) != 0 &&
 		(fstatat(c->to, target, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(st.st_mode)))
