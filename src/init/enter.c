@@ -5,7 +5,6 @@
  * else, and drops its rights for good, as the native provider does before it executes init. Only
  * then does it read messages. */
 #include "base/fd.h"
-#include "base/parse.h"
 #include "init/init.h"
 #include "init/program.h"
 #include "jail/caps.h"
@@ -22,15 +21,12 @@
 
 static bool read_argument(const char *text, struct narrow *n)
 {
-	struct str arg = str_from(text), name = str_prefix(arg, str_chr(arg, '='));
-	struct str value = str_from_index(arg, name.n + 1);
-
-	if (str_eq(arg, STR("staying"))) {
+	if (strcmp(text, "staying") == 0) {
 		n->staying = true;
 		return true;
 	}
-	return (str_eq(name, STR("nofile")) && parse_u64(value, UINT32_MAX, &n->nofile) == 0) ||
-	       (str_eq(name, STR("file-size")) && parse_u64(value, INT64_MAX, &n->file_bytes) == 0);
+	return init_read_number(text, "nofile=", &n->nofile) ||
+	       init_read_number(text, "file-size=", &n->file_bytes);
 }
 
 static int connect_out(struct cloche_err *err)

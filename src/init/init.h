@@ -50,6 +50,9 @@ void tree_signal_group(const struct proc *p, int signo);
 /* Kill our children and all their descendants whose parents are alive. */
 void tree_kill_children(void);
 
+/* Read an argument "KEY=NUMBER"; key ends with the "=". */
+bool init_read_number(const char *arg, const char *key, uint64_t *ret);
+
 /* If there is no room (plain.c): replace the places and ids of a room by those of the host. Return
  * 0 or -ENOMEM. */
 _warn_unused_ int plain_apply(struct exec_spec *s);

@@ -53,11 +53,11 @@ static bool grant(const char *path, bool write)
 	return true;
 }
 
-static bool read_number(const char *text, const char *key, uint64_t *ret)
+bool init_read_number(const char *arg, const char *key, uint64_t *ret)
 {
 	size_t n = strlen(key);
 
-	return strncmp(text, key, n) == 0 && parse_u64(str_from(text + n), INT64_MAX, ret) == 0;
+	return strncmp(arg, key, n) == 0 && parse_u64(str_from(arg + n), INT64_MAX, ret) == 0;
 }
 
 /* Read one argument with its values; *at is moved behind it. */
@@ -69,9 +69,9 @@ static bool read_argument(char *const **at)
 		plain.tcp = true;
 		return true;
 	}
-	if (read_number(word, "nofile=", &plain.narrow.nofile) ||
-		read_number(word, "file-size=", &plain.narrow.file_bytes) ||
-		read_number(word, "memory=", &plain.memory))
+	if (init_read_number(word, "nofile=", &plain.narrow.nofile) ||
+		init_read_number(word, "file-size=", &plain.narrow.file_bytes) ||
+		init_read_number(word, "memory=", &plain.memory))
 		return true;
 	one = **at ? *(*at)++ : NULL;
 	if (!one)
