@@ -135,17 +135,18 @@ char *provider_program_find(const char *name, struct cloche_err *err)
 	return NULL;
 }
 
-static bool is_alias(const char *name)
+/* Return the name that an alias stands for, or NULL. */
+static const char *find_alias(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(aliases); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(aliases) && !registered_path(name); i++)
 		if (strcmp(aliases[i].named, name) == 0)
-			return !registered_path(name);
-	return false;
+			return aliases[i].name;
+	return NULL;
 }
 
 static int add_other(char ***names, const char *name)
 {
-	bool known = is_alias(name) || find_in(names_here, ARRAY_SIZE(names_here), name) ||
+	bool known = find_alias(name) || find_in(names_here, ARRAY_SIZE(names_here), name) ||
 		     (*names && find_in((const char *const *)*names, strv_count(*names), name));
 
 	return known || strv_count(*names) >= OTHERS_MAX ? 0 : strv_add(names, str_from(name));
@@ -192,9 +193,8 @@ int provider_names_add_others(char ***names)
 int provider_name_find(const char *named, const char **ret, struct cloche_err *err)
 {
 	*ret = find_in(names_here, ARRAY_SIZE(names_here), named);
-	for (size_t i = 0; !*ret && !registered_path(named) && i < ARRAY_SIZE(aliases); i++)
-		if (strcmp(named, aliases[i].named) == 0)
-			*ret = aliases[i].name;
+	if (!*ret)
+		*ret = find_alias(named);
 	if (!*ret)
 		*ret = find_in(names_lacking, ARRAY_SIZE(names_lacking), named);
 	if (!*ret && (named[0] == '/' || is_program_name(named))) {
