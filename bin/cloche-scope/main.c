@@ -101,43 +101,14 @@ static int open_bus(sd_bus **ret)
 	return r;
 }
 
-static int add_properties(sd_bus_message *m, uint32_t pid)
-{
-	int r = sd_bus_message_open_container(m, 'a', "(sv)");
-
-	if (r >= 0)
-		r = sd_bus_message_append(m, "(sv)", "Description", "s", "A sandbox of cloche");
-	if (r >= 0)
-		r = sd_bus_message_append(m, "(sv)", "PIDs", "au", 1, pid);
-	if (r >= 0)
-		r = sd_bus_message_append(m, "(sv)", "Delegate", "b", 1);
-	/* Remove failed units too, because nothing would ask systemd for them later. */
-	if (r >= 0)
-		r = sd_bus_message_append(m, "(sv)", "CollectMode", "s", "inactive-or-failed");
-	return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-static int new_call(sd_bus *bus, const char *method, sd_bus_message **ret)
-{
-	return sd_bus_message_new_method_call(bus, ret, DESTINATION, PATH, MANAGER, method);
-}
-
+/* Failed units are removed too, because nothing would ask systemd for them later. */
 static int ask_start(
 	sd_bus *bus, const char *unit, uint32_t pid, sd_bus_message **ret, sd_bus_error *error)
 {
-	sd_bus_message *m = NULL;
-	int r = new_call(bus, "StartTransientUnit", &m);
-
-	if (r >= 0)
-		r = sd_bus_message_append(m, "ss", unit, "fail");
-	if (r >= 0)
-		r = add_properties(m, pid);
-	if (r >= 0)
-		r = sd_bus_message_append(m, "a(sa(sv))", 0);
-	if (r >= 0)
-		r = sd_bus_call(bus, m, 0, error, ret);
-	sd_bus_message_unref(m);
-	return r;
+	return sd_bus_call_method(bus, DESTINATION, PATH, MANAGER, "StartTransientUnit", error, ret,
+		"ssa(sv)a(sa(sv))", unit, "fail", 4, "Description", "s", "A sandbox of cloche",
+		"PIDs", "au", 1, pid, "Delegate", "b", 1, "CollectMode", "s", "inactive-or-failed",
+		0);
 }
 
 static int wait_for_job(sd_bus *bus, struct waiting *w)
