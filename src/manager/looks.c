@@ -46,8 +46,8 @@ int looks_plan(struct look *l, const struct room_spec *spec, struct cloche_err *
 		else if (m->no_link)
 			r = look_add_kept(l, m->source, m->ro);
 	}
-	for (size_t i = 0; r == 0 && spec->opened && spec->opened[i]; i++)
-		r = look_add_opened(l, spec->opened[i]);
+	if (r == 0)
+		r = strv_copy(spec->opened, &l->opened);
 	return r < 0 ? err_nomem(err) : 0;
 }
 

@@ -69,7 +69,6 @@ _warn_unused_ int look_add_mount(struct look *l, const char *source, const char 
 /* Add a protected thing below one of the mounts. A directory that was read-only is searched for
  * files with other names. Return 0 or -ENOMEM. */
 _warn_unused_ int look_add_kept(struct look *l, const char *path, bool read_only);
-_warn_unused_ int look_add_opened(struct look *l, const char *path);
 
 /* Write it as text for a file of our own, or read it back. Mounts are opened again and must be the
  * same. Return 0, -ENOMEM or -EINVAL. */

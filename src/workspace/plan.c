@@ -146,11 +146,6 @@ int look_add_kept(struct look *l, const char *path, bool read_only)
 	return r < 0 ? r : plan_add_kept(l, &id);
 }
 
-int look_add_opened(struct look *l, const char *path)
-{
-	return strv_add(&l->opened, str_from(path));
-}
-
 /* --- as a file --- */
 
 static void plan_put(struct buf *out, int *error, struct str field)
@@ -259,7 +254,7 @@ static int plan_read_one(struct look *l, const char *kind, struct str *rest)
 	if (strcmp(kind, "o") == 0) {
 		const char *path = plan_take(rest);
 
-		return path ? look_add_opened(l, path) : -EINVAL;
+		return path ? strv_add(&l->opened, str_from(path)) : -EINVAL;
 	}
 	if (!plan_take_number(rest, &a) || !plan_take_number(rest, &b))
 		return -EINVAL;

@@ -3,6 +3,7 @@
  * (tests/integration/test-workspace, INV-NOTHING-PLANTED). */
 #include "base/fd.h"
 #include "base/fs.h"
+#include "base/strv.h"
 #include "tap.h"
 #include "torture.h"
 #include "workspace/look.h"
@@ -31,7 +32,7 @@ static void test_plan(void)
 	l.start = 1ULL << 60;
 	must(look_add_mount(&l, odd, "/work space") == 0);
 	must(look_add_mount(&l, "/nowhere/at/all", "/x") == 0);
-	must(look_add_kept(&l, file, true) == 0 && look_add_opened(&l, "/a\nb") == 0);
+	must(look_add_kept(&l, file, true) == 0 && strv_add(&l.opened, STR("/a\nb")) == 0);
 	must(look_write(&l, &b) == 0);
 	check_int(look_read(&back, buf_str(&b)), 0);
 	check(back.since.tv_sec == l.since.tv_sec && back.since.tv_nsec == l.since.tv_nsec);
