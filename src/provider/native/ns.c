@@ -49,6 +49,22 @@ static bool read_line(const char *path, char *ret, size_t size)
 
 bool ns_explain(struct cloche_err *err)
 {
+	static const struct {
+		const char *path, *value;
+		bool for_root; /* it restricts root, too */
+		const char *hint;
+	} settings[] = {
+		{"/proc/sys/kernel/unprivileged_userns_clone", "0", false,
+			"the system forbids it to ordinary users: sysctl "
+			"kernel.unprivileged_userns_clone=1 allows it"},
+		{"/proc/sys/user/max_user_namespaces", "0", true,
+			"the system allows no user namespaces: sysctl "
+			"user.max_user_namespaces=10000 allows them"},
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", false,
+			"AppArmor restricts user namespaces: sysctl "
+			"kernel.apparmor_restrict_unprivileged_userns=0 allows them, or an "
+			"AppArmor profile for cloche with the rule 'userns,'"},
+	};
 	char line[64];
 
 	/* No setting of the machine changes what a room is not allowed to do. */
@@ -57,26 +73,13 @@ bool ns_explain(struct cloche_err *err)
 			      "run the command as it is, or start cloche outside");
 		return true;
 	}
-	if (read_line("/proc/sys/kernel/unprivileged_userns_clone", line, sizeof(line)) &&
-		strcmp(line, "0") == 0 && geteuid() != 0) {
-		err_hint(err, "the system forbids it to ordinary users: sysctl "
-			      "kernel.unprivileged_userns_clone=1 allows it");
-		return true;
-	}
-	if (read_line("/proc/sys/user/max_user_namespaces", line, sizeof(line)) &&
-		strcmp(line, "0") == 0) {
-		err_hint(err, "the system allows no user namespaces: sysctl "
-			      "user.max_user_namespaces=10000 allows them");
-		return true;
-	}
-	if (read_line(
-		    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", line, sizeof(line)) &&
-		strcmp(line, "1") == 0 && geteuid() != 0) {
-		err_hint(err, "AppArmor restricts user namespaces: sysctl "
-			      "kernel.apparmor_restrict_unprivileged_userns=0 allows them, or an "
-			      "AppArmor profile for cloche with the rule 'userns,'");
-		return true;
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
+		if ((settings[i].for_root || geteuid() != 0) &&
+			read_line(settings[i].path, line, sizeof(line)) &&
+			strcmp(line, settings[i].value) == 0) {
+			err_hint(err, "%s", settings[i].hint);
+			return true;
+		}
 	if (prctl(PR_GET_SECCOMP) == 2) {
 		err_hint(err, "a system call filter is in force, as in a container: let it allow "
 			      "clone3, unshare and mount (docker run --security-opt "
