@@ -289,6 +289,22 @@ int fd_close_range(unsigned first, unsigned last, unsigned flags)
 	return (int)syscall(SYS_close_range, first, last, flags);
 }
 
+int fd_make_first(int fd)
+{
+	int opened = open("/dev/null", O_RDWR | O_CLOEXEC);
+	/* The sources must not have the numbers of the targets. */
+	_cleanup_fd_ int null = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, 10);
+	_cleanup_fd_ int third = null < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);
+	int r = third < 0 ? -errno : 0;
+
+	if (opened > 3)
+		fd_close(opened);
+	for (int i = 0; i < 4 && r == 0; i++)
+		if (dup2(i < 3 ? null : third, i) < 0)
+			r = -errno;
+	return r;
+}
+
 int fd_close_from(int first, const int *keep, size_t keep_n)
 {
 	unsigned from = (unsigned)first;

@@ -76,6 +76,8 @@ unsigned fd_detach(struct msghdr *msg, int *ret, unsigned max);
 struct cmsghdr *fd_next_control(const struct msghdr *msg, struct cmsghdr *cm);
 /* The system call, which some C libraries lack. Return 0, or -1 with errno set. */
 int fd_close_range(unsigned first, unsigned last, unsigned flags);
+/* Make 0, 1 and 2 the null device, and 3 a copy of fd; none of these is closed at exec. */
+_warn_unused_ int fd_make_first(int fd);
 /* Close every descriptor from `first` up except the keep_n ones in keep, which is sorted in
  * ascending order. */
 _warn_unused_ int fd_close_from(int first, const int *keep, size_t keep_n);

@@ -32,26 +32,15 @@ static bool read_argument(const char *text, struct narrow *n)
 static int connect_out(struct cloche_err *err)
 {
 	const struct sockaddr_un addr = {.sun_family = AF_UNIX, .sun_path = ROOMCTL_CONTROL_PATH};
-	_cleanup_fd_ int opened = open("/dev/null", O_RDWR | O_CLOEXEC), null = -1, made = -1;
-	_cleanup_fd_ int fd = -1;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), r;
 
-	made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	/* The sources must not have the numbers of the targets. */
-	null = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, 10);
-	fd = made < 0 ? -1 : fcntl(made, F_DUPFD_CLOEXEC, 10);
-	if (null < 0 || fd < 0)
-		return err_sys(err, errno, "open /dev/null and a socket");
-	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+	/* It stays open if something fails: then we end. */
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return err_sys(err, errno, "connect to %s", ROOMCTL_CONTROL_PATH);
-	opened = opened < 4 ? -1 : opened;
-	made = made < 4 ? -1 : made;
-	for (int i = 0; i < 3; i++)
-		if (dup2(null, i) < 0)
-			return err_sys(err, errno, "open the standard descriptors");
-	if (dup2(fd, 3) < 0 || fd_close_from(4, NULL, 0) < 0)
-		return err_sys(err, errno, "close all other descriptors");
-	fd = null = -1;
-	return 0;
+	r = fd_make_first(fd);
+	if (r == 0)
+		r = fd_close_from(4, NULL, 0);
+	return r < 0 ? err_sys(err, -r, "arrange the descriptors") : 0;
 }
 
 int enter_main(char *const *argv)

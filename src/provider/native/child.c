@@ -91,27 +91,13 @@ static int stage_network(const struct native_birth *b, struct cloche_err *err)
  */
 static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
 {
-	_cleanup_fd_ int opened = open("/dev/null", O_RDWR | O_CLOEXEC), null = -1;
-	int i;
+	int r;
 
-	if (opened < 0)
-		return err_sys(err, errno, "open /dev/null of the room");
-	/* The sources must not lie among the targets. */
-	null = fcntl(opened, F_DUPFD_CLOEXEC, 10);
-	b->control = fcntl(b->control, F_DUPFD_CLOEXEC, 10);
-	b->report = fcntl(b->report, F_DUPFD_CLOEXEC, 10);
-	if (null < 0 || b->control < 0 || b->report < 0)
-		return err_sys(err, errno, "move the room's descriptors");
-	if (opened <= ROOM_CONTROL_FD)
-		opened = -1;
-	for (i = 0; i < ROOM_CONTROL_FD; i++)
-		if (dup2(null, i) < 0)
-			return err_sys(err, errno, "open the standard descriptors");
-	if (dup2(b->control, ROOM_CONTROL_FD) < 0)
-		return err_sys(err, errno, "hand over the control socket");
-	if (fd_close_range(ROOM_CONTROL_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
-		return err_sys(err, errno, "close the room's other descriptors");
-	return 0;
+	b->report = fcntl(b->report, F_DUPFD_CLOEXEC, ROOM_CONTROL_FD + 1);
+	r = b->report < 0 ? -errno : fd_make_first(b->control);
+	if (r == 0 && fd_close_range(ROOM_CONTROL_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+		r = -errno;
+	return r < 0 ? err_sys(err, -r, "arrange the room's descriptors") : 0;
 }
 
 static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
