@@ -147,30 +147,37 @@ static int decode(struct buf *out, struct str text, const unsigned char table[25
 	return to > start ? 0 : -EINVAL;
 }
 
-int keystore_add_pem(struct buf *bags, struct str pem)
+bool keystore_next_pem(struct str *pem, struct str *ret)
 {
 	const struct str begin = STR("-----BEGIN CERTIFICATE-----"),
 			 end = STR("-----END CERTIFICATE-----");
+	size_t n;
+
+	*pem = str_from_index(*pem, str_find(*pem, begin) + begin.n);
+	n = str_find(*pem, end);
+	*ret = str_prefix(*pem, n);
+	if (n == pem->n)
+		return false;
+	*pem = str_from_index(*pem, n);
+	return true;
+}
+
+int keystore_add_pem(struct buf *bags, struct str pem)
+{
 	_cleanup_(buf_donep) struct buf der = BUF_INIT(bags->max);
 	unsigned char table[256];
+	struct str text;
 
 	make_table(table);
-	for (;;) {
-		size_t at = str_find(pem, begin);
+	while (keystore_next_pem(&pem, &text)) {
 		int r;
 
-		if (at == pem.n)
-			return 0;
-		pem = str_make(pem.p + at + begin.n, pem.n - at - begin.n);
-		at = str_find(pem, end);
-		if (at == pem.n)
-			return 0;
 		buf_clear(&der);
-		r = decode(&der, str_make(pem.p, at), table);
+		r = decode(&der, text, table);
 		if (r == 0)
 			r = add_certificate(bags, buf_str(&der));
 		if (r < 0 && r != -EINVAL)
 			return r;
-		pem = str_make(pem.p + at, pem.n - at);
 	}
+	return 0;
 }

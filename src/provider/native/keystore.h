@@ -5,6 +5,11 @@
  * password, even if it expects the older format. */
 
 #include "base/buf.h"
+#include <stdbool.h>
+
+/* Take the next certificate off a PEM text: what is between its marks. Return false after the last.
+ */
+bool keystore_next_pem(struct str *pem, struct str *ret);
 
 /* Append every certificate of a PEM text to `bags`. A block that is not base64 is left out. Return
  * 0, -ENOMEM or -E2BIG. */

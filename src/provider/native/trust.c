@@ -114,23 +114,16 @@ static int write_new(int dir, const char *path, struct str one, struct str two, 
 /* {"CACertificates": ["base64", ...]}: the text between the PEM marks, without line breaks. */
 static int make_chromium_policy(struct str pem, struct buf *ret)
 {
-	const struct str begin = STR("-----BEGIN CERTIFICATE-----"), dash = STR("-----");
 	int r = buf_add_str(ret, STR("{\"CACertificates\": ["));
+	struct str text;
 
-	for (unsigned n = 0; r == 0; n++) {
-		size_t at = str_find(pem, begin);
-
-		if (at == pem.n)
-			break;
-		pem = str_make(pem.p + at + begin.n, pem.n - at - begin.n);
-		at = str_find(pem, dash);
-		r = buf_add_str(ret, n ? STR(", \"") : STR("\""));
-		for (size_t i = 0; i < at && r == 0; i++)
-			if (pem.p[i] > ' ' && pem.p[i] != '"' && pem.p[i] != '\\')
-				r = buf_add_char(ret, pem.p[i]);
+	for (bool first = true; r == 0 && keystore_next_pem(&pem, &text); first = false) {
+		r = buf_add_str(ret, first ? STR("\"") : STR(", \""));
+		for (size_t i = 0; i < text.n && r == 0; i++)
+			if (text.p[i] > ' ' && text.p[i] != '"' && text.p[i] != '\\')
+				r = buf_add_char(ret, text.p[i]);
 		if (r == 0)
 			r = buf_add_char(ret, '"');
-		pem = str_make(pem.p + at, pem.n - at);
 	}
 	return r < 0 ? r : buf_add_str(ret, STR("]}\n"));
 }
