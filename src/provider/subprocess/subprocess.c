@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/program.h"
+#include "base/strv.h"
 #include "ipc/rundir.h"
 #include "jail/landlock.h"
 #include "jail/sys.h"
@@ -25,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 6 * ROOM_MAX_MOUNTS + 32, KILL_ROUNDS = 200 };
+enum { KILL_ROUNDS = 200 };
 enum { LANDLOCK_NET = 4 /* the ABI that can deny TCP */ };
 
 #define HOME_DIR "home"
@@ -153,17 +154,13 @@ static int note_walls(struct room *room, const struct room_spec *spec, struct cl
 /* --- its arguments --- */
 
 struct args {
-	char *v[ARGS_MAX];
-	size_t n;
+	char **v;
 	bool failed;
 };
 
 static void add(struct args *a, const char *text)
 {
-	if (a->n + 1 >= ARGS_MAX || !(a->v[a->n] = strdup(text)))
-		a->failed = true;
-	else
-		a->n++;
+	a->failed |= strv_add(&a->v, str_from(text)) < 0;
 }
 
 static void add_number(struct args *a, const char *key, uint64_t value)
@@ -289,29 +286,26 @@ static int start(
 static int make(struct subprocess *s, const struct room_spec *spec, struct cloche_err *err)
 {
 	struct judged_source *sources = NULL;
-	struct args *a = calloc(1, sizeof(*a));
-	int r = a ? judge_sources(spec, &sources, err) : err_nomem(err);
+	struct args a = {0};
+	int r = judge_sources(spec, &sources, err);
 
+	add(&a, "cloche-init");
+	add(&a, "plain");
+	if (r == 0)
+		r = make_home(spec->id, &a, err);
 	if (r == 0) {
-		add(a, "cloche-init");
-		add(a, "plain");
-		r = make_home(spec->id, a, err);
-	}
-	if (r == 0) {
-		add(a, "ro");
-		add(a, spec->init_path);
+		add(&a, "ro");
+		add(&a, spec->init_path);
 		if (spec->net == ROOM_NET_HOST)
-			add(a, "tcp");
-		add_number(a, "nofile", spec->limits.nofile);
-		add_number(a, "file-size", spec->limits.file_bytes);
-		add_number(a, "memory", spec->limits.memory_bytes);
-		r = add_mounts(a, spec, sources, err);
+			add(&a, "tcp");
+		add_number(&a, "nofile", spec->limits.nofile);
+		add_number(&a, "file-size", spec->limits.file_bytes);
+		add_number(&a, "memory", spec->limits.memory_bytes);
+		r = add_mounts(&a, spec, sources, err);
 	}
 	if (r == 0)
-		r = a->failed ? err_nomem(err) : start(s, spec, a, err);
-	for (size_t i = 0; a && i < a->n; i++)
-		free(a->v[i]);
-	free(a);
+		r = a.failed ? err_nomem(err) : start(s, spec, &a, err);
+	strv_free(a.v);
 	judged_free(sources, spec->mounts_n);
 	return r;
 }
