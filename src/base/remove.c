@@ -29,11 +29,8 @@ static int remove_open(int dirfd, const char *name, bool force)
 
 	if (fd < 0 && errno == EACCES && force) {
 		_cleanup_fd_ int at = openat(dirfd, name, O_PATH | flags);
-		char path[32];
 
-		/* fchmod() takes no such descriptor. */
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
-		if (at < 0 || chmod(path, 0700) < 0)
+		if (at < 0 || fd_chmod(at, 0700) < 0)
 			return -1;
 		fd = openat(dirfd, name, O_RDONLY | flags);
 	}

@@ -92,16 +92,14 @@ struct owning {
 /* Make the directory `name` of lower in upper and, down to that depth, the directories in it. */
 static int own_dir(struct owning *o, int lower, int upper, const char *name, int depth)
 {
-	_cleanup_fd_ int from =
-		openat(lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_(fs_list_closep) DIR *from = fs_list(lower, name);
 	_cleanup_fd_ int to = -1;
 	struct dirent *e;
 	struct stat st;
-	DIR *dir;
 	int r = 0;
 
 	/* Directories that we may not read, and links, stay as they are. */
-	if (from < 0 || fstat(from, &st) < 0)
+	if (!from || fstat(dirfd(from), &st) < 0)
 		return 0;
 	if (o->left-- == 0)
 		return 0;
@@ -110,16 +108,9 @@ static int own_dir(struct owning *o, int lower, int upper, const char *name, int
 	to = openat(upper, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (to < 0)
 		return -errno;
-	if (depth == 0)
-		return 0;
-	dir = fdopendir(from);
-	if (!dir)
-		return -errno;
-	from = -1; /* closed with dir */
-	while (r == 0 && o->left > 0 && (e = readdir(dir)))
+	while (r == 0 && depth > 0 && o->left > 0 && (e = readdir(from)))
 		if (e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN))
-			r = own_dir(o, dirfd(dir), to, e->d_name, depth - 1);
-	closedir(dir);
+			r = own_dir(o, dirfd(from), to, e->d_name, depth - 1);
 	return r;
 }
 

@@ -10,7 +10,6 @@
 #include "base/parse.h"
 #include "provider/native/proctree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/inet_diag.h>
@@ -90,23 +89,18 @@ static uint32_t read_inode(int diag)
 
 static bool holds(int dir, struct search *s)
 {
-	_cleanup_fd_ int fds = openat(dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(fs_list_closep) DIR *fds = fs_list(dir, "fd");
 	char link[sizeof(s->link)];
 	bool found = false;
 	struct dirent *e;
-	DIR *d = fds >= 0 ? fdopendir(fds) : NULL;
 
-	if (!d)
-		return false;
-	while (!found && s->budget > 0 && (e = readdir(d))) {
-		ssize_t n = readlinkat(fds, e->d_name, link, sizeof(link));
+	while (fds && !found && s->budget > 0 && (e = fs_list_next(fds))) {
+		ssize_t n = readlinkat(dirfd(fds), e->d_name, link, sizeof(link));
 
 		s->budget--;
 		found = n > 0 && (size_t)n == strlen(s->link) &&
 			memcmp(link, s->link, (size_t)n) == 0;
 	}
-	closedir(d);
-	fds = -1; /* closed with d */
 	return found;
 }
 

@@ -9,7 +9,6 @@
 #include "base/fs.h"
 #include "base/parse.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -114,17 +113,11 @@ static void add_children(int task, const char *thread, struct buf *todo)
 
 static void find_children(int dir, struct buf *todo)
 {
-	int fd = openat(dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *threads = fd >= 0 ? fdopendir(fd) : NULL;
+	_cleanup_(fs_list_closep) DIR *threads = fs_list(dir, "task");
 	struct dirent *e;
 
-	if (!threads)
-		fd_close(fd);
-	while (threads && (e = readdir(threads)))
-		if (e->d_name[0] != '.')
-			add_children(dirfd(threads), e->d_name, todo);
-	if (threads)
-		closedir(threads);
+	while (threads && (e = fs_list_next(threads)))
+		add_children(dirfd(threads), e->d_name, todo);
 }
 
 /* Use one descriptor, so that everything that is read belongs to one process. */

@@ -8,7 +8,6 @@
 #include "base/fd.h"
 #include "base/fs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -131,8 +130,6 @@ static int setid_entry(struct descent *w, const struct dirent *e, setid_fn fn, v
 {
 	struct stat st;
 
-	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-		return 0;
 	if (e->d_type == DT_DIR)
 		return setid_enter(w, e->d_name);
 	if (e->d_type != DT_REG && e->d_type != DT_UNKNOWN)
@@ -153,8 +150,7 @@ int setid_each_file(int dir, bool opening, setid_fn fn, void *user)
 	while (r == 0) {
 		struct dirent *e;
 
-		errno = 0;
-		e = readdir(w.dir);
+		e = fs_list_next(w.dir);
 		if (e)
 			r = setid_entry(&w, e, fn, user);
 		else if (errno)
