@@ -93,9 +93,9 @@ char *fs_absolute(const char *path);
  * file. Heap; NULL with errno. */
 char *fs_lexical(const char *path);
 
-/* Resolve "." and ".." by the text alone in a path as it is seen from the directory dir of a tree; an
- * absolute one begins at the top. dir and the result are relative to the top, "" is the top itself.
- * Return false if it leads above the top, or is too long. */
+/* Resolve "." and ".." by the text alone in a path as it is seen from the directory dir of a tree;
+ * an absolute one begins at the top. dir and the result are relative to the top, "" is the top
+ * itself. Return false if it leads above the top, or is too long. */
 _warn_unused_ bool fs_resolve(const char *dir, const char *path, char ret[PATH_MAX]);
 
 /* Return the part of path below dir: "" if path is dir itself, NULL if it does not lie in dir. Only

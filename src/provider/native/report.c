@@ -10,7 +10,6 @@
 #include "provider/native/native.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,23 +21,13 @@ struct report {
 	struct cloche_err err;
 };
 
-union control {
-	struct cmsghdr align;
-	char mem[CMSG_SPACE(sizeof(int) * MAX_FDS)];
-};
-
 static int send_fds(int sock, struct report *rep, const int *fds, unsigned n)
 {
 	struct iovec iov = {.iov_base = rep, .iov_len = sizeof(*rep)};
-	union control control = {0};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.mem};
-	struct cmsghdr *c = &control.align;
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	union fd_control control;
 
-	msg.msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * n);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * n);
-	memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
+	fd_attach(&msg, &control, fds, n);
 	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
@@ -68,15 +57,14 @@ int native_hand(int sock, enum native_namespace which, int fd, struct cloche_err
 }
 
 /* Receive a message with its descriptors. Return its size, 0 at the end of file, or -errno. */
-static ssize_t receive(int sock, struct report *ret, int ret_fds[MAX_FDS], size_t *ret_n)
+static ssize_t receive(int sock, struct report *ret, int ret_fds[MAX_FDS], unsigned *ret_n)
 {
 	struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
-	union control control;
+	union fd_control control;
 	struct msghdr msg = {.msg_iov = &iov,
 		.msg_iovlen = 1,
-		.msg_control = control.mem,
-		.msg_controllen = sizeof(control.mem)};
-	struct cmsghdr *c;
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
 	ssize_t n;
 
 	/* ECONNRESET is reported once if the other end ended without reading what was sent to it;
@@ -84,22 +72,15 @@ static ssize_t receive(int sock, struct report *ret, int ret_fds[MAX_FDS], size_
 	do
 		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-	*ret_n = 0;
-	if (n < 0)
-		return -errno;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-		*ret_n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(ret_fds, CMSG_DATA(c), *ret_n * sizeof(int));
-	}
-	return n;
+	*ret_n = n < 0 ? 0 : fd_detach(&msg, ret_fds, MAX_FDS);
+	return n < 0 ? -errno : n;
 }
 
 int native_take(int sock, enum native_namespace which, int *ret_fd, struct cloche_err *err)
 {
 	struct report rep;
 	int fds[MAX_FDS];
-	size_t fds_n;
+	unsigned fds_n;
 	bool whole = receive(sock, &rep, fds, &fds_n) == sizeof(rep);
 
 	if (whole && rep.kind == REPORT_FAILURE && rep.err.code) {
@@ -117,7 +98,7 @@ int native_await_report(int sock, struct native_room *ret, struct cloche_err *er
 {
 	struct report rep;
 	int fds[MAX_FDS];
-	size_t fds_n;
+	unsigned fds_n;
 
 	for (;;) {
 		ssize_t n = receive(sock, &rep, fds, &fds_n);
