@@ -38,15 +38,6 @@ static int read_file(const char *dir, const char *file, struct buf *ret)
 	return path ? fs_read_file(AT_FDCWD, path, ret, NULL) : -ENOENT;
 }
 
-/* Take a word off the front of a line. */
-static struct str take_word(struct str *rest)
-{
-	struct str word = str_prefix(*rest, str_chr(*rest, ' '));
-
-	*rest = str_from_index(*rest, word.n + 1);
-	return word;
-}
-
 uint64_t cgroup_read_number(const char *dir, const char *file, const char *key)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(FILE_MAX_BYTES);
@@ -58,7 +49,7 @@ uint64_t cgroup_read_number(const char *dir, const char *file, const char *key)
 	for (rest = buf_str(&text); rest.n;) {
 		struct str line = str_next_line(&rest);
 
-		if (key && !str_eq(take_word(&line), str_from(key)))
+		if (key && !str_eq(str_next(&line, ' '), str_from(key)))
 			continue;
 		if (parse_u64(line, UINT64_MAX, &v) == 0)
 			return v;
@@ -78,7 +69,7 @@ uint64_t cgroup_sum_numbers(const char *dir, const char *file, const char *key)
 		struct str line = str_next_line(&rest);
 
 		while (line.n) {
-			struct str word = take_word(&line);
+			struct str word = str_next(&line, ' ');
 			size_t n = str_chr(word, '=');
 
 			if (str_eq(str_prefix(word, n), str_from(key)) &&
@@ -106,7 +97,7 @@ bool cgroup_file_has_word(const char *dir, const char *file, const char *word)
 	rest = buf_str(&text);
 	line = str_next_line(&rest);
 	while (line.n)
-		if (str_eq(take_word(&line), str_from(word)))
+		if (str_eq(str_next(&line, ' '), str_from(word)))
 			return true;
 	return false;
 }

@@ -21,13 +21,9 @@ const char *cgroup_controller_name(enum cgroup_controller c)
 
 static bool list_has(struct str list, char separator, const char *word)
 {
-	while (list.n) {
-		struct str item = str_prefix(list, str_chr(list, separator));
-
-		if (str_eq(item, str_from(word)))
+	while (list.n)
+		if (str_eq(str_next(&list, separator), str_from(word)))
 			return true;
-		list = str_from_index(list, item.n + 1);
-	}
 	return false;
 }
 
@@ -46,10 +42,10 @@ static struct str own_path(struct str text, const char *controller)
 	while (text.n) {
 		struct str line = str_next_line(&text), list;
 
-		line = str_from_index(line, str_chr(line, ':') + 1);
-		list = str_prefix(line, str_chr(line, ':'));
+		(void)str_next(&line, ':');
+		list = str_next(&line, ':');
 		if (controller ? list_has(list, ',', controller) : list.n == 0)
-			return str_from_index(line, list.n + 1);
+			return line;
 	}
 	return STR_NULL;
 }

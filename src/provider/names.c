@@ -86,8 +86,7 @@ int provider_name_register(const char *name, const char *path, struct cloche_err
 static bool next_dir(struct str *rest, struct str *ret)
 {
 	while (rest->n) {
-		*ret = str_prefix(*rest, str_chr(*rest, ':'));
-		*rest = str_from_index(*rest, ret->n + 1);
+		*ret = str_next(rest, ':');
 		if (ret->n && ret->p[0] == '/')
 			return true;
 	}

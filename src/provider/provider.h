@@ -212,8 +212,9 @@ _warn_unused_ int provider_works(
  * it is not because this machine has none. */
 bool provider_any_works(void);
 
-/* For providers: begin a room, and free what begins it; add to unenforced (nothing if that is full);
- * return whether the room has ended; reap process 1, a child of the caller, unless that was done. */
+/* For providers: begin a room, and free what begins it; add to unenforced (nothing if that is
+ * full); return whether the room has ended; reap process 1, a child of the caller, unless that was
+ * done. */
 void room_init(struct room *r, const struct provider *p);
 void room_done(struct room *r);
 _warn_unused_ int room_add_unenforced(struct room *r, const char *text, struct cloche_err *err);

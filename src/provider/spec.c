@@ -40,11 +40,10 @@ static bool is_plain_path(const char *path)
 	if (!path || path[0] != '/')
 		return false;
 	while (rest.n) {
-		struct str part = str_prefix(rest, str_chr(rest, '/'));
+		struct str part = str_next(&rest, '/');
 
 		if (str_eq(part, STR(".")) || str_eq(part, STR("..")))
 			return false;
-		rest = str_from_index(rest, part.n + 1);
 	}
 	return true;
 }

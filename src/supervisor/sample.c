@@ -14,7 +14,8 @@ static void on_sample(struct loop_timer *t)
 	struct supervisor *s = container_of(t, struct supervisor, sample.timer);
 	struct room_usage u = {0};
 
-	if (!s->room || s->room_dead || s->room->provider->usage(s->room, &u, NULL) < 0 || !u.sampled)
+	if (!s->room || s->room_dead || s->room->provider->usage(s->room, &u, NULL) < 0 ||
+		!u.sampled)
 		return;
 	s->sample.pause = MIN(s->sample.pause * 2, LONGEST_PAUSE);
 	/* Without memory for a timer the peaks only get coarser. */

@@ -37,8 +37,7 @@ static enum fault fault_of(const struct provider *p)
 	return NO_PROGRAM;
 }
 
-static int probe(
-	const struct provider *p, struct provider_about *ret, struct cloche_err *err)
+static int probe(const struct provider *p, struct provider_about *ret, struct cloche_err *err)
 {
 	note(p, "?");
 	if (fault_of(p) != NO_PROBE)

@@ -38,9 +38,8 @@ static bool judge_turns_back(const char *path)
 	bool named = false;
 
 	while (rest.n) {
-		struct str part = str_prefix(rest, str_chr(rest, '/'));
+		struct str part = str_next(&rest, '/');
 
-		rest = str_from_index(rest, part.n + 1);
 		if (str_eq(part, STR("..")) && named)
 			return true;
 		named |= part.n && !str_eq(part, STR(".")) && !str_eq(part, STR(".."));
@@ -174,12 +173,11 @@ static bool judge_is_obeyed(int root, const char *path)
 	if (judge_is_git(root, ""))
 		return true;
 	while (rest.n) {
-		struct str part = str_prefix(rest, str_chr(rest, '/'));
+		struct str part = str_next(&rest, '/');
 		const struct obeyed *row = obeyed_find(place, part);
 
 		if (!row)
 			row = obeyed_find(OBEYED_ANY, part);
-		rest = str_from_index(rest, part.n + 1);
 		snprintf(at, sizeof(at), "%.*s", (int)(part.p + part.n - path), path);
 		if ((row && (row->below == OBEYED_NONE || row->below == OBEYED_GIT)) ||
 			judge_is_git(root, at))

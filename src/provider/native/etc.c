@@ -44,14 +44,14 @@ static const char *const state_dirs[] = {"var", "var/lib", "var/lib/apt", "var/l
 	"var/cache/apt/archives", "var/cache/apt/archives/partial", "var/log", "var/spool", "home",
 	"mnt", "opt", "srv", NULL};
 
-/* Of each with two texts, the second is that of a room with a gateway. Without a network, every name
- * is unknown at once: nsswitch.conf lists the hosts file alone, and programs that still ask a server
- * (musl does not know nsswitch.conf) do not wait for one. */
+/* Of each with two texts, the second is that of a room with a gateway. Without a network, every
+ * name is unknown at once: nsswitch.conf lists the hosts file alone, and programs that still ask a
+ * server (musl does not know nsswitch.conf) do not wait for one. */
 #define ETC_HOSTS(address)                                                                         \
-	STR("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n" address             \
+	STR("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n" address              \
 	    " " ROOTFS_HOSTNAME "\n")
 #define ETC_NSSWITCH(dns)                                                                          \
-	STR("passwd: files\ngroup: files\nshadow: files\nhosts: files" dns                        \
+	STR("passwd: files\ngroup: files\nshadow: files\nhosts: files" dns                         \
 	    "\nnetworks: files\nprotocols: files\nservices: files\nethers: files\nrpc: files\n")
 static const struct {
 	const char *name;
@@ -78,8 +78,8 @@ static const char apt_text[] = "APT::Sandbox::User \"root\";\n";
 static int add_accounts(int root, struct cloche_err *err)
 {
 	bool bash = access("/usr/bin/bash", X_OK) == 0;
-	int e = parts_file(root, "etc/passwd", bash ? ETC_PASSWD("/bin/bash") : ETC_PASSWD("/bin/sh"),
-		err);
+	int e = parts_file(
+		root, "etc/passwd", bash ? ETC_PASSWD("/bin/bash") : ETC_PASSWD("/bin/sh"), err);
 
 	return e < 0 ? e : parts_file(root, "etc/group", str_from(group_text), err);
 }
@@ -193,8 +193,8 @@ static int add_chromium(int host, int root, struct cloche_err *err)
  * host's root; AT_FDCWD: it is our own root. */
 static int make_own(int host, int root, bool gateway, struct cloche_err *err)
 {
-	static const char *const dirs[] = {"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt",
-		"etc/apt/apt.conf.d", NULL};
+	static const char *const dirs[] = {
+		"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt", "etc/apt/apt.conf.d", NULL};
 	int e = parts_mkdirs(root, dirs, 0755, err);
 
 	if (e == 0)

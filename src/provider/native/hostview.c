@@ -118,8 +118,7 @@ static void unescape(char *text)
 /* Do not show what this user cannot reach, nor what is too much. */
 static void show_submount(struct parts_view *v, const char *path)
 {
-	_cleanup_fd_ int tree =
-		mount_clone(AT_FDCWD, path, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL);
+	_cleanup_fd_ int tree = mount_clone(AT_FDCWD, path, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL);
 	struct stat st;
 
 	if (tree >= 0 && fstat(tree, &st) == 0)
@@ -139,8 +138,8 @@ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err 
 
 		/* proc(5): the fifth field. */
 		for (int i = 0; i < 4; i++)
-			line = str_from_index(line, str_chr(line, ' ') + 1);
-		line = str_prefix(line, str_chr(line, ' '));
+			(void)str_next(&line, ' ');
+		line = str_next(&line, ' ');
 		if (line.n >= sizeof(path) || line.n <= n + 1 || memcmp(line.p, dir, n) != 0 ||
 			line.p[n] != '/')
 			continue;

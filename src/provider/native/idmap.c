@@ -70,15 +70,12 @@ static bool subid_of_root(const char *path, uint64_t *ret)
 		struct str line = str_next_line(&rest), field;
 		uint64_t first, count;
 
-		field = str_prefix(line, str_chr(line, ':'));
+		field = str_next(&line, ':');
 		if (!str_eq(field, STR("root")) && !str_eq(field, STR("0")))
 			continue;
-		line = str_from_index(line, field.n + 1);
-		field = str_prefix(line, str_chr(line, ':'));
-		if (parse_u64(field, UINT32_MAX - IDMAP_RANGE, &first) < 0)
+		if (parse_u64(str_next(&line, ':'), UINT32_MAX - IDMAP_RANGE, &first) < 0)
 			continue;
-		line = str_trim(str_from_index(line, field.n + 1));
-		if (parse_u64(line, UINT32_MAX, &count) < 0 || count < IDMAP_RANGE ||
+		if (parse_u64(str_trim(line), UINT32_MAX, &count) < 0 || count < IDMAP_RANGE ||
 			first < IDMAP_RANGE)
 			continue;
 		*ret = first;

@@ -347,7 +347,7 @@ static int read_root(int dir, const char *path, char **ret, struct cloche_err *e
 	if (!str_starts(rest, str_from(heading)))
 		return err_set(err, E_CORRUPT, "%s/" KEEP_MARKER " is damaged", path);
 	rest = str_from_index(rest, sizeof(heading) - 1);
-	rest = str_prefix(rest, str_chr(rest, '\n'));
+	rest = str_next_line(&rest);
 	if (!str_starts(rest, STR("root ")))
 		return err_set(err, E_CORRUPT, "%s/" KEEP_MARKER " is damaged", path);
 	*ret = unescape(str_from_index(rest, 5));

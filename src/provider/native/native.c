@@ -198,7 +198,8 @@ static int give_network(struct native_room *n, const struct native_birth *b, int
 {
 	bool none = b->rootfs.spec->net == ROOM_NET_NONE;
 	_cleanup_fd_ int fd = -1;
-	int r = ns_make_network(userns, none ? set_up_loopback : set_up_capture, &n->ns.net, &fd, err);
+	int r = ns_make_network(
+		userns, none ? set_up_loopback : set_up_capture, &n->ns.net, &fd, err);
 
 	return r < 0 ? r : native_hand(report, NATIVE_NETWORK, fd, err);
 }

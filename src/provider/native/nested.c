@@ -72,7 +72,7 @@ int nested_check_programs(const struct rootfs *r, struct cloche_err *err)
 		e = check_tree(r->dir_tree, true, r->dir, err);
 	for (size_t i = 0; i < s->mounts_n && e == 0; i++)
 		if (r->sources[i].tree >= 0 && s->mounts[i].ro && !is_of_host(s->mounts[i].source))
-			e = check_tree(r->sources[i].tree, r->sources[i].is_dir,
-				s->mounts[i].source, err);
+			e = check_tree(
+				r->sources[i].tree, r->sources[i].is_dir, s->mounts[i].source, err);
 	return e;
 }

@@ -74,8 +74,7 @@ typedef void (*hostview_fn)(void *user, const char *path, bool is_dir);
 void hostview_each(hostview_fn fn, void *user);
 void etc_each(hostview_fn fn, void *user);
 _warn_unused_ int hostview_make_links(int host, int root, struct cloche_err *err);
-_warn_unused_ int etc_make_plain(
-	int host, int root, bool gateway, struct cloche_err *err);
+_warn_unused_ int etc_make_plain(int host, int root, bool gateway, struct cloche_err *err);
 
 /* Show what is mounted on the host below one of those directories, read-only, as far as there is
  * space; for a view that defers, since an overlay shows what lies beneath such mounts. */

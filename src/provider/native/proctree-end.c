@@ -80,8 +80,7 @@ static bool search_visit(void *user, pid_t pid, int dir)
 	struct search *s = user;
 
 	return pids_has(&s->members, pid) ||
-	       !search_signal(s, pid, dir, s->stopping ? SIGSTOP : 0) ||
-	       pids_add(&s->members, pid);
+	       !search_signal(s, pid, dir, s->stopping ? SIGSTOP : 0) || pids_add(&s->members, pid);
 }
 
 static int search_open(pid_t pid)
@@ -94,8 +93,7 @@ static int search_open(pid_t pid)
 
 static struct search search_begin(pid_t root, pid_t leader, int sig)
 {
-	struct search s = {
-		.root = root, .leader = leader, .place = 1, .stopping = sig == SIGKILL};
+	struct search s = {.root = root, .leader = leader, .place = 1, .stopping = sig == SIGKILL};
 	_cleanup_fd_ int dir = search_open(root);
 	struct names names;
 

@@ -36,9 +36,8 @@ static bool read_stat(int dir, struct room_usage *sum)
 		return false;
 	s = str_from_index(s, (size_t)(end - s.p) + 2);
 	for (i = 0; i < STAT_N; i++) {
-		struct str word = str_prefix(s, str_chr(s, ' '));
+		struct str word = str_next(&s, ' ');
 
-		s = str_from_index(s, word.n + 1);
 		if (i < STAT_UTIME || parse_u64(word, UINT64_MAX, &v) < 0)
 			continue;
 		if (i <= STAT_CSTIME)
@@ -99,11 +98,9 @@ static void add_children(int task, const char *thread, struct buf *todo)
 	if (fs_read_file(task, path, &text, NULL) < 0)
 		return;
 	for (rest = buf_str(&text); rest.n;) {
-		struct str word = str_prefix(rest, str_chr(rest, ' '));
 		pid_t pid;
 
-		rest = str_from_index(rest, word.n + 1);
-		if (parse_u64(word, INT32_MAX, &v) < 0)
+		if (parse_u64(str_next(&rest, ' '), INT32_MAX, &v) < 0)
 			continue;
 		pid = (pid_t)v;
 		if (buf_add(todo, &pid, sizeof(pid)) < 0)

@@ -83,8 +83,8 @@ static int open_mount(struct rootfs *r, size_t i, struct cloche_err *err)
 {
 	const struct room_mount *m = &r->spec->mounts[i];
 	uint64_t attrs = PARTS_QUIET | (m->ro ? MOUNT_ATTR_RDONLY : 0);
-	int e = open_source(r, m->source, m->no_link, attrs, &r->sources[i].is_dir,
-		&r->sources[i].tree, err);
+	int e = open_source(
+		r, m->source, m->no_link, attrs, &r->sources[i].is_dir, &r->sources[i].tree, err);
 
 	if (e != -ENOENT)
 		return e;
@@ -325,8 +325,8 @@ static void make_places(const struct rootfs *r, int lower)
 		(void)mkdirat(lower, pieces[i], 0755);
 	for (i = 0; i < r->spec->mounts_n; i++)
 		if (r->sources[i].tree >= 0)
-			fd_close(target_open(&root, r->spec->mounts[i].target,
-				r->sources[i].is_dir, NULL));
+			fd_close(target_open(
+				&root, r->spec->mounts[i].target, r->sources[i].is_dir, NULL));
 	for (char *const *place = r->spec->places; place && *place; place++)
 		fd_close(target_open(&root, *place, true, NULL));
 }

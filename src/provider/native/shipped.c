@@ -140,9 +140,8 @@ static int shipped_copy_conffiles(struct copying *c, struct str status)
 			continue;
 		}
 		line = str_from_index(line, 1);
-		path = str_prefix(line, str_chr(line, ' '));
-		sum = str_from_index(line, path.n + 1);
-		sum = str_prefix(sum, str_chr(sum, ' '));
+		path = str_next(&line, ' ');
+		sum = str_next(&line, ' ');
 		if (inside)
 			r = shipped_copy_listed(c, path, sum);
 	}
@@ -156,9 +155,9 @@ static int shipped_copy_ucf(struct copying *c, struct str hashes)
 
 	while (hashes.n && r == 0) {
 		struct str line = str_next_line(&hashes);
-		struct str sum = str_prefix(line, str_chr(line, ' '));
+		struct str sum = str_next(&line, ' ');
 
-		r = shipped_copy_listed(c, str_trim(str_from_index(line, sum.n)), sum);
+		r = shipped_copy_listed(c, str_trim(line), sum);
 	}
 	return r;
 }

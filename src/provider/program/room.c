@@ -35,7 +35,8 @@ enum { REQUEST_MAX = 1 << 20 };
 /* A name in the sandbox's directory, which the manager has made. */
 #define ROOM_DIR "room"
 
-/* Make a request that names only a room (id NULL: none). env: added to the program's environment. */
+/* Make a request that names only a room (id NULL: none). env: added to the program's environment.
+ */
 static int ask_about(const struct provider *p, const char *verb, const char *id, char *const *env,
 	int patience_sec, struct words_answer *ret, struct cloche_err *err)
 {
