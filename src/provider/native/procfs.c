@@ -21,17 +21,20 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static const char *const masked_files[] = {
-	"interrupts", "kcore", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"};
-static const char *const masked_dirs[] = {"acpi", "asound", "scsi"};
-static const char *const read_only[] = {"bus", "fs", "irq", "pressure", "sys", "sysrq-trigger"};
+enum what { MASK_FILE, MASK_DIR, MAKE_READ_ONLY };
+static const struct {
+	const char *name;
+	enum what what;
+} covered[] = {{"interrupts", MASK_FILE}, {"kcore", MASK_FILE}, {"keys", MASK_FILE},
+	{"latency_stats", MASK_FILE}, {"sched_debug", MASK_FILE}, {"timer_list", MASK_FILE},
+	{"timer_stats", MASK_FILE}, {"acpi", MASK_DIR}, {"asound", MASK_DIR}, {"scsi", MASK_DIR},
+	{"bus", MAKE_READ_ONLY}, {"fs", MAKE_READ_ONLY}, {"irq", MAKE_READ_ONLY},
+	{"pressure", MAKE_READ_ONLY}, {"sys", MAKE_READ_ONLY}, {"sysrq-trigger", MAKE_READ_ONLY}};
 
 static const char *const sys_dirs[] = {"sys", "sys/devices", "sys/devices/system", NULL};
 /* All that is seen of /sys. */
 static const char *const shown[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
 #define SYS_ATTRS (MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC)
-
-enum what { MASK_FILE, MASK_DIR, MAKE_READ_ONLY };
 
 static int cover(int root, const char *name, enum what what, struct cloche_err *err)
 {
@@ -74,15 +77,10 @@ int procfs_make(int root, bool bare, struct cloche_err *err)
 
 int procfs_cover(int root, struct cloche_err *err)
 {
-	size_t i;
 	int r = 0;
 
-	for (i = 0; i < ARRAY_SIZE(masked_files) && r == 0; i++)
-		r = cover(root, masked_files[i], MASK_FILE, err);
-	for (i = 0; i < ARRAY_SIZE(masked_dirs) && r == 0; i++)
-		r = cover(root, masked_dirs[i], MASK_DIR, err);
-	for (i = 0; i < ARRAY_SIZE(read_only) && r == 0; i++)
-		r = cover(root, read_only[i], MAKE_READ_ONLY, err);
+	for (size_t i = 0; i < ARRAY_SIZE(covered) && r == 0; i++)
+		r = cover(root, covered[i].name, covered[i].what, err);
 	return r;
 }
 
