@@ -45,17 +45,19 @@ int layers_make(int base, struct cloche_err *err)
 	return r == 0 ? parts_mkdir(base, "work", 0700, err) : r;
 }
 
-bool layers_work(int scratch)
+int layers_try(int scratch, struct cloche_err *err)
 {
 	_cleanup_fd_ int base = -1, tree = -1;
+	int r = parts_mkdir(scratch, "try", 0700, err);
 
-	if (parts_mkdir(scratch, "try", 0700, NULL) < 0)
-		return false;
+	if (r < 0)
+		return r;
 	base = openat(scratch, "try", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (base >= 0 && layers_make(base, NULL) == 0)
-		tree = layers_overlay(base, "", false, NULL);
+	r = base < 0 ? err_sys(err, errno, "open a directory in a tmpfs") : layers_make(base, err);
+	if (r == 0)
+		r = tree = layers_overlay(base, "", false, err);
 	fs_remove_tree(scratch, "try");
-	return tree >= 0;
+	return MIN(r, 0);
 }
 
 int layers_overlay(int base, const char *name, bool places, struct cloche_err *err)

@@ -20,9 +20,9 @@ enum { LAYERS_HOST_DIRS = 7 };
 /* Mode of an empty directory of lower/ that stands for the host's directory of the same name. */
 #define LAYERS_COVERED 01511
 
-/* Return whether overlays can be made here at all. Tries it in a directory of its own in the tmpfs.
+/* Find out whether overlays can be made here at all: try it in a directory of its own in the tmpfs.
  */
-bool layers_work(int scratch);
+_warn_unused_ int layers_try(int scratch, struct cloche_err *err);
 
 /* Make lower, upper and work in base, if they do not exist. */
 _warn_unused_ int layers_make(int base, struct cloche_err *err);

@@ -16,6 +16,7 @@
 #include "jail/sys.h"
 #include "provider/native/cgroup.h"
 #include "provider/native/idmap.h"
+#include "provider/native/layers.h"
 #include "provider/native/mount.h"
 #include "provider/native/ns.h"
 #include "provider/native/parts.h"
@@ -73,17 +74,12 @@ static int make_scratch(struct cloche_err *err)
 
 static int try_proc(char *detail, struct cloche_err *err)
 {
+	static const char *const dirs[] = {"run", "run/cloche", "run/cloche/empty", "dev", NULL};
 	int scratch = make_scratch(err), r;
 
 	if (scratch < 0)
 		return scratch;
-	r = parts_mkdir(scratch, "run", 0755, err);
-	if (r == 0)
-		r = parts_mkdir(scratch, "run/cloche", 0755, err);
-	if (r == 0)
-		r = parts_mkdir(scratch, "run/cloche/empty", 0755, err);
-	if (r == 0)
-		r = parts_mkdir(scratch, "dev", 0755, err);
+	r = parts_mkdirs(scratch, dirs, 0755, err);
 	if (r == 0)
 		r = parts_bind(scratch, "/dev/null", "dev/null", false, MOUNT_ATTR_NOSUID, err);
 	return r < 0 ? r : procfs_make(scratch, false, err);
@@ -91,21 +87,9 @@ static int try_proc(char *detail, struct cloche_err *err)
 
 static int try_overlay(char *detail, struct cloche_err *err)
 {
-	static const struct mount_option options[] = {{"lowerdir", "/usr"}, {"upperdir", "upper"},
-		{"workdir", "work"}, {"userxattr", NULL}, {NULL, NULL}};
-	int scratch = make_scratch(err), r;
+	int scratch = make_scratch(err);
 
-	if (scratch < 0)
-		return scratch;
-	r = parts_mkdir(scratch, "upper", 0755, err);
-	if (r == 0)
-		r = parts_mkdir(scratch, "work", 0755, err);
-	if (r == 0 && fchdir(scratch) < 0)
-		r = err_sys(err, errno, "enter a tmpfs");
-	if (r < 0)
-		return r;
-	r = mount_new("overlay", options, PARTS_QUIET, err);
-	return r < 0 ? r : 0;
+	return scratch < 0 ? scratch : layers_try(scratch, err);
 }
 
 /* The child waits in its own namespaces while the parent maps them. */

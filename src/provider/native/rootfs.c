@@ -547,7 +547,7 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 	root.scratch[root.scratch_n++] = device_of(scratch);
 	/* The kernel has no overlays for ordinary users: continue like a room that does not ask for
 	 * one. */
-	if (r->overlay && !r->dir && !r->keep && !layers_work(scratch))
+	if (r->overlay && !r->dir && !r->keep && layers_try(scratch, NULL) < 0)
 		give_up_layers(r);
 	if (r->dir || r->overlay) {
 		e = furnish_layers(r, scratch, &root, err);
