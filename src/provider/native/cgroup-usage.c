@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static const char *dir_of(const struct cgroup *g, enum cgroup_controller c)
-{
-	return g->version == 2 ? g->path[0] : g->path[c];
-}
-
 static const char *memory_peak_file(const struct cgroup *g)
 {
 	return g->version == 2 ? "memory.peak" : "memory.max_usage_in_bytes";
@@ -26,7 +21,7 @@ static uint64_t peak(const char *dir, const char *file, uint64_t now, uint64_t *
 
 void cgroup_read_usage(struct cgroup *g, struct room_usage *ret)
 {
-	const char *memory = dir_of(g, CGROUP_MEMORY), *pids = dir_of(g, CGROUP_PIDS);
+	const char *memory = cgroup_dir(g, CGROUP_MEMORY), *pids = cgroup_dir(g, CGROUP_PIDS);
 	bool v2 = g->version == 2;
 
 	*ret = (struct room_usage){0};
@@ -53,7 +48,7 @@ void cgroup_read_usage(struct cgroup *g, struct room_usage *ret)
 
 bool cgroup_keeps_peaks(const struct cgroup *g)
 {
-	const char *memory = dir_of(g, CGROUP_MEMORY), *pids = dir_of(g, CGROUP_PIDS);
+	const char *memory = cgroup_dir(g, CGROUP_MEMORY), *pids = cgroup_dir(g, CGROUP_PIDS);
 
 	return memory && cgroup_has_file(memory, memory_peak_file(g)) && pids &&
 	       cgroup_has_file(pids, "pids.peak");

@@ -62,29 +62,25 @@ static int set_swap(const char *dir, const char *file, uint64_t bytes)
 	return r < 0 && swap_is_off() ? 0 : r;
 }
 
-static void set_memory(struct cgroup *g, const char *dir, uint64_t bytes)
+static int set_memory(const struct cgroup *g, const char *dir, uint64_t bytes)
 {
 	int r;
 
 	if (g->version == 2) {
 		r = cgroup_write_number(dir, "memory.max", bytes);
-		if (r == 0)
-			r = set_swap(dir, "memory.swap.max", 0);
-	} else {
-		r = cgroup_write_number(dir, "memory.limit_in_bytes", bytes);
-		if (r == 0)
-			r = set_swap(dir, "memory.memsw.limit_in_bytes", bytes);
-		/* Version 1 counts the memory of internet sockets (UDP too) separately, and only if
-		 * it has a limit. Version 2 counts it with everything else. */
-		if (r == 0)
-			r = cgroup_write_number(
-				dir, "memory.kmem.tcp.limit_in_bytes", bytes / SOCKETS_PART);
+		return r < 0 ? r : set_swap(dir, "memory.swap.max", 0);
 	}
-	if (r < 0)
-		set_reason(g, CGROUP_MEMORY, "cannot set the limit in", dir, -r);
+	r = cgroup_write_number(dir, "memory.limit_in_bytes", bytes);
+	if (r == 0)
+		r = set_swap(dir, "memory.memsw.limit_in_bytes", bytes);
+	/* Version 1 counts the memory of internet sockets (UDP too) separately, and only if it has
+	 * a limit. Version 2 counts it with everything else. */
+	return r < 0 ? r
+		     : cgroup_write_number(
+			       dir, "memory.kmem.tcp.limit_in_bytes", bytes / SOCKETS_PART);
 }
 
-static void set_cpu(struct cgroup *g, const char *dir, uint64_t millis)
+static int set_cpu(const struct cgroup *g, const char *dir, uint64_t millis)
 {
 	uint64_t quota = millis * PERIOD_USEC / 1000;
 	char text[64];
@@ -92,37 +88,35 @@ static void set_cpu(struct cgroup *g, const char *dir, uint64_t millis)
 
 	if (g->version == 2) {
 		snprintf(text, sizeof(text), "%llu %d", (unsigned long long)quota, PERIOD_USEC);
-		r = cgroup_write(dir, "cpu.max", text);
-	} else {
-		r = cgroup_write_number(dir, "cpu.cfs_period_us", PERIOD_USEC);
-		if (r == 0)
-			r = cgroup_write_number(dir, "cpu.cfs_quota_us", quota);
+		return cgroup_write(dir, "cpu.max", text);
 	}
-	if (r < 0)
-		set_reason(g, CGROUP_CPU, "cannot set the limit in", dir, -r);
+	r = cgroup_write_number(dir, "cpu.cfs_period_us", PERIOD_USEC);
+	return r < 0 ? r : cgroup_write_number(dir, "cpu.cfs_quota_us", quota);
 }
 
-/* Return the directory where the limit of that controller is set; NULL if it cannot be set. */
-static const char *limit_dir(const struct cgroup *g, enum cgroup_controller c)
+static int set_pids(const struct cgroup *g, const char *dir, uint64_t pids)
 {
-	if (g->reason[c][0])
-		return NULL;
-	return g->version == 2 ? g->path[0] : g->path[c];
+	return cgroup_write_number(dir, "pids.max", pids);
 }
 
 static void set_limits(struct cgroup *g, const struct cgroup_limits *l)
 {
-	const char *dir;
-	int r;
+	const struct {
+		enum cgroup_controller c;
+		uint64_t value;
+		int (*set)(const struct cgroup *g, const char *dir, uint64_t value);
+	} rows[] = {{CGROUP_MEMORY, l->memory_bytes, set_memory},
+		{CGROUP_CPU, l->cpus_milli, set_cpu}, {CGROUP_PIDS, l->pids, set_pids}};
 
-	if (l->memory_bytes && (dir = limit_dir(g, CGROUP_MEMORY)))
-		set_memory(g, dir, l->memory_bytes);
-	if (l->cpus_milli && (dir = limit_dir(g, CGROUP_CPU)))
-		set_cpu(g, dir, l->cpus_milli);
-	if (l->pids && (dir = limit_dir(g, CGROUP_PIDS))) {
-		r = cgroup_write_number(dir, "pids.max", l->pids);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		enum cgroup_controller c = rows[i].c;
+		const char *dir = cgroup_dir(g, c);
+		int r = rows[i].value && dir && !g->reason[c][0]
+				? rows[i].set(g, dir, rows[i].value)
+				: 0;
+
 		if (r < 0)
-			set_reason(g, CGROUP_PIDS, "cannot set the limit in", dir, -r);
+			set_reason(g, c, "cannot set the limit in", dir, -r);
 	}
 }
 
@@ -190,14 +184,14 @@ static void make_v1(
 	}
 }
 
-static bool v1_has_all(const struct cgroup_place *p, unsigned controllers)
+/* Return the controllers (bits) that version 1 has. */
+static unsigned v1_offers(const struct cgroup_place *p)
 {
-	unsigned c;
+	unsigned set = 0;
 
-	for (c = 0; c < CGROUP_N; c++)
-		if (controllers & 1u << c && !p->v1[c])
-			return false;
-	return true;
+	for (unsigned c = 0; c < CGROUP_N; c++)
+		set |= p->v1[c] ? 1u << c : 0;
+	return set;
 }
 
 enum kind { KIND_NONE, KIND_V2, KIND_SCOPE, KIND_V1 };
@@ -216,26 +210,23 @@ static void decision_done(struct decision *d)
 	cgroup_place_done(&d->place);
 }
 
-static bool v1_has_any(const struct cgroup_place *p)
-{
-	return p->v1[CGROUP_MEMORY] || p->v1[CGROUP_PIDS] || p->v1[CGROUP_CPU];
-}
-
 static enum kind choose_kind(const struct decision *d, unsigned controllers)
 {
 	unsigned offered = d->managed ? cgroup_v2_offers(&d->place) & controllers : 0;
+	unsigned v1 = v1_offers(&d->place);
 
 	if (d->choice.have == controllers)
 		return KIND_V2;
 	if (offered == controllers)
 		return KIND_SCOPE;
-	if (v1_has_all(&d->place, controllers))
+	if ((controllers & ~v1) == 0)
 		return KIND_V1;
 	if (d->choice.have)
 		return KIND_V2;
 	if (offered)
 		return KIND_SCOPE;
-	return v1_has_any(&d->place) ? KIND_V1 : KIND_NONE;
+	return v1 & (1u << CGROUP_MEMORY | 1u << CGROUP_PIDS | 1u << CGROUP_CPU) ? KIND_V1
+										 : KIND_NONE;
 }
 
 static int decide(unsigned controllers, struct decision *ret, struct cloche_err *err)

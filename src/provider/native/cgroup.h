@@ -24,6 +24,12 @@ struct cgroup {
 
 #define CGROUP_INIT ((struct cgroup){.dirfd = -1})
 
+/* Return the directory with the files of that controller, or NULL. */
+static inline const char *cgroup_dir(const struct cgroup *g, enum cgroup_controller c)
+{
+	return g->version == 2 ? g->path[0] : g->path[c];
+}
+
 /* Make a group named `name` with these limits, in `parent` (a version 2 directory) or, if that is
  * NULL, wherever this process may: beside or below its own group. For that it may move this process
  * (and, if only its own group was delegated to it, the processes that share the group) to another
