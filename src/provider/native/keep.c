@@ -360,6 +360,7 @@ int keep_view_open(const char *path, struct keep_view *ret, struct cloche_err *e
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
 	_cleanup_fd_ int dir = -1, upper = -1, lower = -1;
 	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	bool host;
 	int r;
 
 	if (!named)
@@ -375,14 +376,14 @@ int keep_view_open(const char *path, struct keep_view *ret, struct cloche_err *e
 	r = read_root(dir, named, &root, err);
 	if (r < 0)
 		return r;
-	ret->host = strcmp(root, "host") == 0;
-	if (!ret->host && root[0] != '/') {
+	host = strcmp(root, "host") == 0;
+	if (!host && root[0] != '/') {
 		err_set(err, E_UNSUPPORTED, "the changes in %s were made to an image", named);
 		err_hint(err, "compare while a sandbox uses them: cloche diff ID");
 		return -E_UNSUPPORTED;
 	}
 	upper = openat(dir, "upper", flags);
-	lower = ret->host ? openat(dir, "lower", flags) : open(root, flags);
+	lower = host ? openat(dir, "lower", flags) : open(root, flags);
 	if (upper < 0 && errno == ENOENT)
 		return err_set(err, E_NOT_FOUND, "%s holds no changes", named);
 	if (upper < 0 || lower < 0)

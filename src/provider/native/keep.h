@@ -52,7 +52,6 @@ void keep_close(struct keep *k);
 /* What an earlier room left, for examination, even while another room uses it. */
 struct keep_view {
 	int upper, lower; /* O_PATH; owned. lower is the root itself if that is a directory */
-	bool host; /* the view of the host: what lies below /usr and the like is the host's */
 };
 /* E_NOT_FOUND if nothing was kept there. */
 _warn_unused_ int keep_view_open(const char *path, struct keep_view *ret, struct cloche_err *err);
