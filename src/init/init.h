@@ -41,12 +41,8 @@ void lookup_exec(char *const *argv, char *const *env, struct start_failure *why)
 /* Send m->signo as m->scope says; p is the process that it names, NULL if that is gone. */
 void signal_deliver(const struct roomctl_signal *m, const struct proc *p);
 
-/* Send a signal to one process, whatever its user is by now. */
-void signal_one(pid_t target, int signo);
 /* Send to everything that belongs to p (see tree.c). */
 void tree_signal(const struct proc *p, int signo);
-/* Send to those members of p's process group that a signal to the group did not reach. */
-void tree_signal_group(const struct proc *p, int signo);
 /* Kill our children and all their descendants whose parents are alive. */
 void tree_kill_children(void);
 
