@@ -25,23 +25,27 @@ static int narrow_leave_real_time(struct cloche_err *err)
 
 int narrow_limits(const struct narrow *n, struct cloche_err *err)
 {
-	/* With 0, the kernel would still start a core handler of the host; see seccomp-gen.c. */
-	int r = caps_rlimit(RLIMIT_CORE, 1, err);
+	const struct {
+		int resource;
+		uint64_t value;
+		bool is_set;
+	} rows[] = {
+		/* With 0, the kernel would still start a core handler of the host; see
+		 * seccomp-gen.c. */
+		{RLIMIT_CORE, 1, true},
+		/* A cpu limit does not bind real-time processes. */
+		{RLIMIT_RTPRIO, 0, true},
+		{RLIMIT_NICE, 0, true},
+		{RLIMIT_NOFILE, n->nofile, n->nofile > 0},
+		{RLIMIT_FSIZE, n->file_bytes, n->file_bytes > 0},
+		/* The kernel counts per user namespace, so only the processes of the room. */
+		{RLIMIT_NPROC, n->pids, n->pids > 0},
+	};
+	int r = narrow_leave_real_time(err);
 
-	/* A cpu limit does not bind real-time processes. */
-	if (r == 0)
-		r = caps_rlimit(RLIMIT_RTPRIO, 0, err);
-	if (r == 0)
-		r = caps_rlimit(RLIMIT_NICE, 0, err);
-	if (r == 0)
-		r = narrow_leave_real_time(err);
-	if (r == 0 && n->nofile)
-		r = caps_rlimit(RLIMIT_NOFILE, n->nofile, err);
-	if (r == 0 && n->file_bytes)
-		r = caps_rlimit(RLIMIT_FSIZE, n->file_bytes, err);
-	/* The kernel counts per user namespace, so only the processes of the room. */
-	if (r == 0 && n->pids)
-		r = caps_rlimit(RLIMIT_NPROC, n->pids, err);
+	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++)
+		if (rows[i].is_set)
+			r = caps_rlimit(rows[i].resource, rows[i].value, err);
 	return r;
 }
 
