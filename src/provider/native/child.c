@@ -18,7 +18,6 @@
 #include "jail/narrow.h"
 #include "jail/sys.h"
 #include "provider/native/native.h"
-#include "provider/native/nested.h"
 #include "provider/native/ns.h"
 
 #include <errno.h>
@@ -73,7 +72,7 @@ static int stage_furnish(struct native_birth *b, struct cloche_err *err)
 	int e = rootfs_furnish(r, err);
 
 	if (e == 0)
-		e = nested_check_programs(r, err);
+		e = rootfs_check_programs(r, err);
 	return e < 0 || r->upper_fd < 0
 		       ? e
 		       : native_report_layers(b->report, r->upper_fd, r->lower_fd, err);

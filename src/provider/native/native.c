@@ -112,7 +112,7 @@ static int open_keep(const struct room_spec *spec, struct native_room *n, struct
 /* Set-uid programs of root must not be shown with their owner: with an overlay, the room could copy
  * them to where it may write. A range of ids hides the owner of read-only mounts
  * (rootfs_idmap_sources), but not of a root that can be changed; without a range it cannot be
- * hidden. For other users' programs see nested.h. */
+ * hidden. For other users' programs see nested.c. */
 static int check_nested(
 	const struct room_spec *spec, const struct idmap *ids, struct cloche_err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "provider/native/nested.h"
 #include "base/fs.h"
+#include "provider/native/rootfs.h"
 #include "provider/native/setid.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static bool is_of_host(const char *source)
 	return false;
 }
 
-int nested_check_programs(const struct rootfs *r, struct cloche_err *err)
+int rootfs_check_programs(const struct rootfs *r, struct cloche_err *err)
 {
 	const struct room_spec *s = r->spec;
 	int e = 0;

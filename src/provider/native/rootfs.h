@@ -72,6 +72,13 @@ struct target_root;
 _warn_unused_ int rootfs_mount_names(
 	bool gateway, const struct target_root *root, int files, struct cloche_err *err);
 
+/* nested.c: in the child, with the sources open, before anything is started: refuse (E_DENIED)
+ * set-uid and set-gid programs that are shown with their owner, in a nested room that may write to
+ * something of the host. With an overlay of its own it could copy them there, keep their bits, and
+ * change their contents. They are searched for only if ids are single: with a range, read-only
+ * mounts are shown without their owners. The host's own directories are not searched. */
+_warn_unused_ int rootfs_check_programs(const struct rootfs *r, struct cloche_err *err);
+
 /* Return whether there is a writable mount: files that are made there belong to a user of the host.
  */
 bool rootfs_writes_as_owner(const struct rootfs *r);
