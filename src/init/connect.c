@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
  * A command finds its files where the host has them. So a working directory that a room would show
  * at another path is replaced by the host's, a file worker is told which paths differ, and there is
  * a home directory for the commands. */
-#include "base/fd.h"
 #include "base/parse.h"
 #include "base/place.h"
 #include "base/strv.h"

@@ -3,7 +3,6 @@
 /* The files of a control group: short texts of numbers and words. */
 
 #include "base/macro.h"
-#include "base/str.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { PROC_MAX = 1 << 20 };
 

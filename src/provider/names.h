@@ -6,7 +6,6 @@
  * with cloche. */
 
 #include "base/err.h"
-#include <stdbool.h>
 
 #define PROVIDERS(F) F(native) F(subprocess)
 #define PROVIDER_PROGRAMS(F) F(podman) F(docker) F(nerdctl)

@@ -5,7 +5,6 @@
 #include "workspace/walk.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>

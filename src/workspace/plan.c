@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum {
 	READ_ONLY = 1, /* as written in a file */

@@ -3,8 +3,6 @@
 #include "base/jsonout.h"
 #include "base/utf8.h"
 
-#include <errno.h>
-
 /* False for control characters, marks that change the direction of text or are invisible, and
  * characters for private use. */
 static bool told_is_shown(uint32_t c)

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* Store the ids of the directory and of all above it. Return how many, or -errno. */
 static int walk_up(int dir, struct apart_id *ids)

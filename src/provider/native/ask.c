@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations that a provider may lack: questions about a running native room, and about this
  * machine. */
-#include "base/fd.h"
 #include "provider/native/changes.h"
 #include "provider/native/native.h"
 #include "provider/native/probe.h"

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
-#include "base/parse.h"
 #include "provider/cgroup-file.h"
 #include "provider/native/cgroup-scope.h"
 #include "provider/native/cgroup.h"

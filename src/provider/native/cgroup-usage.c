@@ -3,8 +3,6 @@
 #include "provider/cgroup-file.h"
 #include "provider/native/cgroup.h"
 
-#include <string.h>
-
 static const char *memory_peak_file(const struct cgroup *g)
 {
 	return g->version == 2 ? "memory.peak" : "memory.max_usage_in_bytes";

@@ -12,7 +12,6 @@
  * (memory.oom.group stays off): a sandbox that is kept has to survive one greedy command, and both
  * versions behave alike. */
 #include "provider/native/cgroup.h"
-#include "base/fd.h"
 #include "base/fs.h"
 #include "provider/cgroup-file.h"
 #include "provider/native/cgroup-scope.h"

@@ -6,10 +6,8 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 void judged_free(struct judged_source *sources, size_t n)
 {

@@ -14,7 +14,6 @@
 #include "base/err.h"
 #include "base/hostpath.h"
 #include <stdbool.h>
-#include <stddef.h>
 
 #define KEEP_MARKER ".cloche-changes"
 

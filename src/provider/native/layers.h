@@ -5,7 +5,6 @@
 
 #include "base/err.h"
 #include <stdbool.h>
-#include <stddef.h>
 
 /* Return the directories of the host's view that get an overlay of their own if they are not links:
  * "/usr", "/bin", ...; ends with NULL. */

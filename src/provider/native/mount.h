@@ -4,8 +4,6 @@
  * attributes, and attached once. A path is never interpreted twice. */
 
 #include "base/err.h"
-#include "base/str.h"
-#include <stdbool.h>
 #include <stdint.h>
 
 struct mount_option {

@@ -19,11 +19,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 static int native_probe(
 	const struct provider *provider, struct provider_about *ret, struct cloche_err *err)

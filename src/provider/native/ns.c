@@ -15,14 +15,12 @@
 #include "base/fd.h"
 #include "ipc/roomctl.h"
 #include "jail/sys.h"
-#include "provider/native/rootfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>

@@ -5,13 +5,10 @@
  * it is found or the budget is used up. */
 #include "provider/native/owner.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
 #include "provider/native/proctree.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>

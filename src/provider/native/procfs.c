@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "jail/sys.h"
 #include "provider/native/mount.h"
-#include "provider/native/ns.h"
 #include "provider/native/parts.h"
 
 #include <errno.h>

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { MAX_FDS = 2 };
 enum kind { REPORT_LAYERS = NATIVE_NETWORK + 1, REPORT_FAILURE };

@@ -14,7 +14,6 @@
  * The sources of those mounts were opened before, each once, and are detached copies until then. So
  * neither a path of the host nor one of the room is looked up twice. */
 #include "provider/native/rootfs.h"
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "ipc/roomctl.h"
@@ -26,7 +25,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* Made in the tmpfs, and mounted over an overlay if that is the root. */

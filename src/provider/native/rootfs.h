@@ -9,8 +9,6 @@
 #include "provider/native/layers.h"
 #include "provider/spec.h"
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define ROOTFS_HOSTNAME "cloche"
 /* Nameserver of a room with a gateway. Any address would do; this one is not in use anywhere. */

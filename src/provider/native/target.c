@@ -11,7 +11,6 @@
 #include "jail/sys.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -21,7 +21,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 enum { MAX_ROOTS = 32 << 20, MAX_CA = 256 * 1024, MAX_JAVAS = 64 };

@@ -2,7 +2,6 @@
 /* Theory of operation: however it was made, the room is a pid namespace of this machine, and we
  * hold a descriptor of its process 1. So it is ended and examined like every other room, without
  * asking the program. */
-#include "base/fd.h"
 #include "base/fs.h"
 #include "jail/sys.h"
 #include "provider/cgroup-find.h"
@@ -13,7 +12,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PROC_MAX = 1 << 20 };

@@ -9,7 +9,6 @@
 #include "provider/program/operations.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>

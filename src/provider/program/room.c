@@ -9,7 +9,6 @@
  *
  * Before the program is asked, the room's id and the settings that lead to the same engine are
  * recorded, so that what it made can be removed later. */
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/strv.h"
