@@ -71,6 +71,7 @@ static int open_source(const struct rootfs *r, const char *path, bool no_link, u
 {
 	_cleanup_fd_ int fd = apart_open_source(&r->apart, path, r->spec->host_home, no_link,
 		attrs & MOUNT_ATTR_RDONLY, ret_is_dir, err);
+
 	if (fd < 0)
 		return fd;
 	*ret_tree = mount_clone(fd, "", attrs, err);
