@@ -176,18 +176,16 @@ static int check_nested(const struct room_spec *spec, const struct judged_source
 	struct cloche_err *err)
 {
 	const struct room_mount *m = &spec->mounts[i];
+	char text[2 * PATH_MAX + 64];
 
 	for (size_t k = 0; m->ro && k < spec->mounts_n; k++) {
 		const struct room_mount *above = &spec->mounts[k];
 
 		if (!sources[k].path || above->ro || !fs_is_within(m->target, above->target))
 			continue;
-		err_set(err, E_UNSUPPORTED,
-			"provider subprocess makes no room: %s cannot be read-only in %s, which is "
-			"not",
+		snprintf(text, sizeof(text), "%s cannot be read-only in %s, which is not",
 			m->target, above->target);
-		err_hint(err, "mount less for writing, or use another provider");
-		return -E_UNSUPPORTED;
+		return refuse(text, "mount less for writing", err);
 	}
 	return 0;
 }
@@ -205,6 +203,9 @@ static bool is_in_place(const struct room_mount *m, const struct judged_source *
 static int add_mounts(struct args *a, const struct room_spec *spec,
 	const struct judged_source *sources, struct cloche_err *err)
 {
+	char text[2 * PATH_MAX + 64];
+	int r;
+
 	for (size_t i = 0; i < spec->mounts_n; i++) {
 		const struct room_mount *m = &spec->mounts[i];
 
@@ -212,18 +213,17 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 		 * at the end. (Without a gateway there is no network log to guard.) */
 		if (!sources[i].path || m->guard)
 			continue;
-		if (check_nested(spec, sources, i, err) < 0)
-			return -err->code;
+		r = check_nested(spec, sources, i, err);
+		if (r < 0)
+			return r;
 		add(a, m->ro ? "ro" : "rw");
 		add(a, sources[i].path);
 		if (is_in_place(m, &sources[i]))
 			continue;
 		if (strncmp(m->target, "/workspace", strlen("/workspace")) != 0) {
-			err_set(err, E_UNSUPPORTED,
-				"provider subprocess makes no room: it cannot show %s at %s",
-				m->source, m->target);
-			err_hint(err, "mount it where it is, or use another provider");
-			return -E_UNSUPPORTED;
+			snprintf(text, sizeof(text), "it cannot show %s at %s", m->source,
+				m->target);
+			return refuse(text, "mount it where it is", err);
 		}
 		add(a, "at");
 		add(a, m->target);
