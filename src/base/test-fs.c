@@ -217,7 +217,7 @@ static int leave_others(void)
 		return 1;
 	if (fs_remove(top_fd, "shared/tmp/a/f", &how) != -EPERM || buf_len(&where) > 0)
 		return 2;
-	if (fs_remove(top_fd, "shared", &how) != -EPERM || !str_eq(buf_str(&where), STR("tmp/a/f")))
+	if (fs_remove(top_fd, "shared/tmp", &how) != -EPERM || !str_eq(buf_str(&where), STR("a/f")))
 		return 3;
 	return 0;
 }
