@@ -2,6 +2,9 @@
 #pragma once
 /* The block in front of each entry: POSIX.1-2017, pax, "ustar Interchange Format". */
 
+/* The letters of enum tar_type. */
+#define TAR_LETTERS "0521634"
+
 struct tar_header {
 	char name[100];
 	char mode[8];

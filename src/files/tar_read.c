@@ -271,33 +271,14 @@ static int take_meta(struct tar_reader *r, struct files_error *e)
 
 static bool get_type(char c, enum tar_type *ret)
 {
-	switch (c) {
-	case '0':
-	case '\0':
-	case '7': /* contiguous, which means nothing */
-		*ret = TAR_FILE;
-		return true;
-	case '1':
-		*ret = TAR_HARDLINK;
-		return true;
-	case '2':
-		*ret = TAR_SYMLINK;
-		return true;
-	case '3':
-		*ret = TAR_CHAR_DEVICE;
-		return true;
-	case '4':
-		*ret = TAR_BLOCK_DEVICE;
-		return true;
-	case '5':
-		*ret = TAR_DIRECTORY;
-		return true;
-	case '6':
-		*ret = TAR_FIFO;
-		return true;
-	default:
-		return false;
-	}
+	static const char letters[] = TAR_LETTERS;
+	const char *at = c ? strchr(letters, c) : letters;
+
+	if (c == '7') /* contiguous, which means nothing */
+		at = letters;
+	if (at)
+		*ret = (enum tar_type)(at - letters);
+	return at != NULL;
 }
 
 static int fill_numbers(

@@ -163,9 +163,8 @@ static int write_extended(struct buf *out, const struct tar_entry *e, struct str
 
 int tar_write_entry(struct buf *out, const struct tar_entry *e)
 {
-	static const char types[] = {'0', '5', '2', '1', '6', '3', '4'};
 	_cleanup_(buf_donep) struct buf records = BUF_INIT(TAR_MAX_EXTENDED);
-	struct tar_header h = {.type = types[e->type]};
+	struct tar_header h = {.type = TAR_LETTERS[e->type]};
 	struct str prefix, name;
 	bool fits = split(e->path, &prefix, &name);
 	int r = put_records(&records, e, fits);
