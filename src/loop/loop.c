@@ -168,6 +168,12 @@ int loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t at_mono_usec,
 	return 0;
 }
 
+int loop_timer_in(
+	struct loop *l, struct loop_timer *t, uint64_t usec, void (*cb)(struct loop_timer *timer))
+{
+	return loop_timer_set(l, t, clock_mono_usec() + usec, cb);
+}
+
 void loop_timer_clear(struct loop_timer *t)
 {
 	struct loop *l = t->loop;

@@ -67,6 +67,9 @@ void loop_io_remove(struct loop_io *io);
 /* Arm (or move) a one-shot timer. Return 0 or -ENOMEM. */
 _warn_unused_ int loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t at_mono_usec,
 	void (*cb)(struct loop_timer *timer));
+/* The same, for a time from now. */
+_warn_unused_ int loop_timer_in(
+	struct loop *l, struct loop_timer *t, uint64_t usec, void (*cb)(struct loop_timer *timer));
 void loop_timer_clear(struct loop_timer *t);
 
 /* Run job->cb once at the end of this iteration. This is where objects are freed. */

@@ -40,8 +40,7 @@ static void deadline_on_survived(struct loop_timer *timer)
 
 	if (t->state == TASK_RUNS)
 		(void)!s->room->provider->kill_tree(s->room, (pid_t)t->pid, NULL);
-	if (loop_timer_set(s->loop, timer, clock_mono_usec() + END_PATIENCE, deadline_on_undead) <
-		0)
+	if (loop_timer_in(s->loop, timer, END_PATIENCE, deadline_on_undead) < 0)
 		deadline_on_undead(timer);
 }
 
@@ -51,8 +50,7 @@ void deadline_kill(struct task *t, enum ctl_scope scope)
 	if (t->killed)
 		return;
 	t->killed = true;
-	if (loop_timer_set(t->sup->loop, &t->timer, clock_mono_usec() + INIT_PATIENCE,
-		    deadline_on_survived) < 0)
+	if (loop_timer_in(t->sup->loop, &t->timer, INIT_PATIENCE, deadline_on_survived) < 0)
 		deadline_on_survived(&t->timer);
 }
 
@@ -72,8 +70,7 @@ static void deadline_on_timeout(struct loop_timer *timer)
 		return;
 	}
 	deadline_signal(t, SIGTERM, CTL_SCOPE_TREE);
-	if (loop_timer_set(s->loop, &t->timer, clock_mono_usec() + s->start.grace_usec,
-		    deadline_on_grace_over) < 0)
+	if (loop_timer_in(s->loop, &t->timer, s->start.grace_usec, deadline_on_grace_over) < 0)
 		deadline_kill(t, CTL_SCOPE_TREE);
 }
 

@@ -111,8 +111,7 @@ bool helpers_ask_counts(struct supervisor *s)
 		conn_flush(&h->conn) < 0)
 		return false;
 	return s->net.counts_late.loop ||
-	       loop_timer_set(s->loop, &s->net.counts_late, clock_mono_usec() + COUNTS_PATIENCE,
-		       on_counts_late) == 0;
+	       loop_timer_in(s->loop, &s->net.counts_late, COUNTS_PATIENCE, on_counts_late) == 0;
 }
 
 static void to_address(const struct net_client *m, const uint8_t address[16], uint16_t port,
@@ -402,8 +401,7 @@ int helpers_watch(struct supervisor *s, struct cloche_err *err)
 
 	if (r < 0)
 		return r;
-	r = loop_timer_set(
-		s->loop, &s->net.gateway_due, clock_mono_usec() + GATEWAY_AFTER, on_gateway_due);
+	r = loop_timer_in(s->loop, &s->net.gateway_due, GATEWAY_AFTER, on_gateway_due);
 	for (unsigned i = 0; i < ROOM_LISTENERS && r == 0; i++) {
 		s->net.knocks[i].sup = s;
 		if (s->net.listeners[i] >= 0)
@@ -428,8 +426,7 @@ static void on_helpers_late(struct loop_timer *t)
 
 static void allow_grace(struct supervisor *s)
 {
-	if (loop_timer_set(s->loop, &s->net.patience, clock_mono_usec() + HELPERS_GRACE,
-		    on_helpers_late) == 0)
+	if (loop_timer_in(s->loop, &s->net.patience, HELPERS_GRACE, on_helpers_late) == 0)
 		return;
 	for (int i = 0; i < HELPERS_N; i++)
 		child_kill(&s->net.helpers[i].child);

@@ -470,8 +470,7 @@ static void on_listen_again(struct loop_timer *t)
 
 	if (s->dir.listen >= 0 &&
 		loop_io_add(s->loop, &s->peers.listener, s->dir.listen, EPOLLIN, peer_accept) < 0)
-		(void)!loop_timer_set(
-			s->loop, t, clock_mono_usec() + LISTEN_AGAIN, on_listen_again);
+		(void)!loop_timer_in(s->loop, t, LISTEN_AGAIN, on_listen_again);
 }
 
 static void on_silence(struct loop_timer *t)
@@ -488,7 +487,7 @@ static void expect_attach(struct supervisor *s)
 {
 	struct peer *last = s->peers.all->prev, *p;
 
-	if (loop_timer_set(s->loop, &last->patience, clock_mono_usec() + SILENCE, on_silence) < 0)
+	if (loop_timer_in(s->loop, &last->patience, SILENCE, on_silence) < 0)
 		drop(last);
 	if (count(s, false) <= MAX_SILENT)
 		return;
@@ -508,8 +507,8 @@ void peer_accept(struct loop_io *io, uint32_t events)
 	/* Without free descriptors the connection stays in the queue and would wake us at once. */
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
 		loop_io_remove(io);
-		(void)!loop_timer_set(s->loop, &s->peers.listen_again,
-			clock_mono_usec() + LISTEN_AGAIN, on_listen_again);
+		(void)!loop_timer_in(
+			s->loop, &s->peers.listen_again, LISTEN_AGAIN, on_listen_again);
 	}
 	/* A client that cannot be served sees its connection end. */
 	if (fd >= 0 && may_connect(fd) && peer_add(s, TAKE_FD(fd), false) == 0)

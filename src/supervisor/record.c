@@ -182,6 +182,6 @@ static void on_due(struct loop_timer *t)
 void record_update_soon(struct supervisor *s)
 {
 	if (s->start.kept && !s->record_due.loop &&
-		loop_timer_set(s->loop, &s->record_due, clock_mono_usec() + SOON, on_due) < 0)
+		loop_timer_in(s->loop, &s->record_due, SOON, on_due) < 0)
 		record_update(s);
 }

@@ -119,8 +119,8 @@ void recording_exec_started(struct task *t, const char *note)
 		sent(s, -1);
 	/* Send this a moment later: the recorder should not take the processor from the command,
 	 * and the start and end of a short command then go out together. */
-	else if (!s->recording.flush.loop && loop_timer_set(s->loop, &s->recording.flush,
-						     clock_mono_usec() + SOON, on_flush) < 0)
+	else if (!s->recording.flush.loop &&
+		 loop_timer_in(s->loop, &s->recording.flush, SOON, on_flush) < 0)
 		flush(s);
 }
 
@@ -382,8 +382,7 @@ int recording_look(struct supervisor *s, struct cloche_err *err)
 		r = recording_send_look(c);
 	s->recording.looks_asked++;
 	if (r == 0)
-		r = loop_timer_set(
-			s->loop, &s->recording.patience, clock_mono_usec() + SLOW_USEC, on_slow);
+		r = loop_timer_in(s->loop, &s->recording.patience, SLOW_USEC, on_slow);
 	flush(s);
 	return r == 0 || (err && err->code) ? r : err_sys(err, -r, "speak to the recorder");
 }
@@ -425,8 +424,7 @@ void recording_finish(struct supervisor *s)
 			: recording_send_event(&s->recording.conn.chan, RECORDING_END,
 				  &(struct recording_event){RECORDING_SANDBOX_END, buf_str(&b)}));
 	loop_timer_clear(&s->recording.patience);
-	if (loop_timer_set(s->loop, &s->recording.patience, clock_mono_usec() + PATIENCE, on_late) <
-		0)
+	if (loop_timer_in(s->loop, &s->recording.patience, PATIENCE, on_late) < 0)
 		on_late(&s->recording.patience);
 }
 

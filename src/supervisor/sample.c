@@ -19,11 +19,11 @@ static void on_sample(struct loop_timer *t)
 		return;
 	s->sample.pause = MIN(s->sample.pause * 2, LONGEST_PAUSE);
 	/* Without memory for a timer the peaks only get coarser. */
-	(void)!loop_timer_set(s->loop, t, clock_mono_usec() + s->sample.pause, on_sample);
+	(void)!loop_timer_in(s->loop, t, s->sample.pause, on_sample);
 }
 
 void sample_start(struct supervisor *s)
 {
 	s->sample.pause = FIRST_LOOK;
-	(void)!loop_timer_set(s->loop, &s->sample.timer, clock_mono_usec() + FIRST_LOOK, on_sample);
+	(void)!loop_timer_in(s->loop, &s->sample.timer, FIRST_LOOK, on_sample);
 }

@@ -272,8 +272,8 @@ static bool wait_for_readers(struct supervisor *s)
 {
 	if (s->end.tails_over || tasks_delivered(s))
 		return false;
-	return s->end.tails.loop || loop_timer_set(s->loop, &s->end.tails,
-					    clock_mono_usec() + TAILS_PATIENCE, on_tails_over) == 0;
+	return s->end.tails.loop ||
+	       loop_timer_in(s->loop, &s->end.tails, TAILS_PATIENCE, on_tails_over) == 0;
 }
 
 void sandbox_check_end(struct supervisor *s)
@@ -346,8 +346,7 @@ static void after_start(struct loop_job *job)
 	r = s->start.gateway ? helpers_watch(s, &err) : 0;
 	if (r == 0 && s->dir.listen < 0)
 		r = open_doors(s, &err);
-	if (r == 0 && loop_timer_set(
-			      s->loop, &s->sweeper.due, clock_mono_usec() + LATE_USEC, on_late) < 0)
+	if (r == 0 && loop_timer_in(s->loop, &s->sweeper.due, LATE_USEC, on_late) < 0)
 		r = err_nomem(&err);
 	if (r < 0)
 		sandbox_fail(s, &err);
@@ -499,8 +498,7 @@ static int watch_room(struct supervisor *s, struct cloche_err *err)
 	if (r == 0)
 		r = loop_io_add(s->loop, &s->room_io, s->room->watch_fd, EPOLLIN, on_room_dead);
 	if (r == 0 && s->start.timeout_usec)
-		r = loop_timer_set(s->loop, &s->end.deadline,
-			clock_mono_usec() + s->start.timeout_usec, on_deadline);
+		r = loop_timer_in(s->loop, &s->end.deadline, s->start.timeout_usec, on_deadline);
 	if (r < 0)
 		return err_sys(err, -r, "watch the room");
 	return 0;

@@ -85,8 +85,8 @@ static void on_forget(struct loop_timer *t)
 /* Do it a moment later, so that no client waits for the removal of files. */
 static void forget_later(struct supervisor *s)
 {
-	if (!s->tasks.forget.loop && loop_timer_set(s->loop, &s->tasks.forget,
-					     clock_mono_usec() + FORGET_AFTER, on_forget) < 0)
+	if (!s->tasks.forget.loop &&
+		loop_timer_in(s->loop, &s->tasks.forget, FORGET_AFTER, on_forget) < 0)
 		forget_oldest(s);
 }
 
