@@ -55,6 +55,22 @@
 			name(*p);                                                                  \
 	}
 
+/* Have room for one more in an array on the heap (or NULL) of *cap elements of this size, n of
+ * which are used. Return the array, which may have moved; or NULL on lack of memory, then it is as
+ * it was. */
+static inline void *array_room(void *array, size_t n, size_t *cap, size_t size)
+{
+	size_t more = *cap ? 2 * *cap : 16;
+	void *grown;
+
+	if (n < *cap)
+		return array;
+	grown = reallocarray(array, more, size);
+	if (grown)
+		*cap = more;
+	return grown;
+}
+
 static inline void freep(void *p)
 {
 	void **pp = p;

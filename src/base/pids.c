@@ -20,21 +20,18 @@ bool pids_has(const struct pids *p, pid_t pid)
 /* Pages of `seen` in which no bit is set take no memory. */
 bool pids_add(struct pids *p, pid_t pid)
 {
+	pid_t *all;
+
 	if (pid <= 0 || pid > LIMIT)
 		return false;
 	if (!p->seen)
 		p->seen = calloc(LIMIT / 8 + 1, 1);
 	if (!p->seen)
 		return false;
-	if (p->n == p->room) {
-		size_t room = p->room ? 2 * p->room : 256;
-		pid_t *all = reallocarray(p->all, room, sizeof(*all));
-
-		if (!all)
-			return false;
-		p->all = all;
-		p->room = room;
-	}
+	all = array_room(p->all, p->n, &p->room, sizeof(*all));
+	if (!all)
+		return false;
+	p->all = all;
 	p->all[p->n++] = pid;
 	p->seen[pid / 8] = (unsigned char)(p->seen[pid / 8] | 1 << pid % 8);
 	return true;

@@ -98,17 +98,12 @@ static int identify(int fd, struct id *ret)
 static int enter(struct walk *w, int dir)
 {
 	_cleanup_fd_ int next = dir;
+	struct id *more = array_room(w->parents, w->depth, &w->cap, sizeof(*more));
 	int r;
 
-	if (w->depth == w->cap) {
-		size_t cap = w->cap ? 2 * w->cap : 32;
-		struct id *more = reallocarray(w->parents, cap, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		w->parents = more;
-		w->cap = cap;
-	}
+	if (!more)
+		return -ENOMEM;
+	w->parents = more;
 	r = identify(w->dir, &w->parents[w->depth]);
 	if (r < 0)
 		return r;

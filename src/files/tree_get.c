@@ -15,8 +15,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { MAX_NAMES = 1 << 30 };
-
 struct first_name {
 	struct {
 		uint64_t device, inode;
@@ -208,15 +206,11 @@ static void names_free(struct strs *s)
 
 static int add_name(struct strs *s, size_t *cap, const char *name)
 {
-	if (s->n == *cap) {
-		size_t more = *cap ? 2 * *cap : 16;
-		char **v = more > MAX_NAMES ? NULL : reallocarray(s->v, more, sizeof(*v));
+	char **v = array_room(s->v, s->n, cap, sizeof(*v));
 
-		if (!v)
-			return -ENOMEM;
-		s->v = v;
-		*cap = more;
-	}
+	if (!v)
+		return -ENOMEM;
+	s->v = v;
 	s->v[s->n] = strdup(name);
 	if (!s->v[s->n])
 		return -ENOMEM;
@@ -262,16 +256,11 @@ static int get_directory(struct getter *g, const char *name)
 	r = put_entry(g, TAR_DIRECTORY, &st, STR_NULL);
 	if (r < 0)
 		return r;
-	if (g->depth == g->cap) {
-		size_t cap = g->cap ? 2 * g->cap : 16;
-		struct level *levels = reallocarray(g->levels, cap, sizeof(*levels));
-
-		if (!levels)
-			return fail(g, ENOMEM, NULL);
-		g->levels = levels;
-		g->cap = cap;
-	}
-	l = &g->levels[g->depth];
+	l = array_room(g->levels, g->depth, &g->cap, sizeof(*l));
+	if (!l)
+		return fail(g, ENOMEM, NULL);
+	g->levels = l;
+	l += g->depth;
 	*l = (struct level){.device = st.st_dev, .inode = st.st_ino, .path_n = buf_len(&g->path)};
 	r = read_names(fd, &l->names);
 	if (r < 0)

@@ -147,6 +147,7 @@ static int settle_all(struct tree_put *t, struct str path)
 
 static int remember(struct tree_put *t, const struct attributes *a)
 {
+	struct pending *more;
 	char *path;
 	int r;
 
@@ -155,15 +156,10 @@ static int remember(struct tree_put *t, const struct attributes *a)
 		if (r < 0)
 			return r;
 	}
-	if (t->pending_n == t->pending_cap) {
-		size_t cap = t->pending_cap ? 2 * t->pending_cap : 16;
-		struct pending *more = reallocarray(t->pending, cap, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		t->pending = more;
-		t->pending_cap = cap;
-	}
+	more = array_room(t->pending, t->pending_n, &t->pending_cap, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	t->pending = more;
 	path = str_dup(buf_str(&t->path));
 	if (!path)
 		return -ENOMEM;

@@ -38,17 +38,12 @@ static void fit(struct str fake, char *ret, size_t n)
 /* Copies text, and as much of fake as text is long. */
 static int add(struct scrub_forms *f, struct str text, struct str fake)
 {
+	struct scrub_form *v = array_room(f->v, f->n, &f->cap, sizeof(*v));
 	char *from, *to;
 
-	if (f->n == f->cap) {
-		size_t cap = f->cap ? 2 * f->cap : 16;
-		struct scrub_form *v = reallocarray(f->v, cap, sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		f->v = v;
-		f->cap = cap;
-	}
+	if (!v)
+		return -ENOMEM;
+	f->v = v;
 	from = malloc(text.n);
 	to = malloc(text.n);
 	if (!from || !to) {

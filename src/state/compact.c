@@ -279,16 +279,11 @@ static int judge(struct pass *p, struct entry *e, const struct state_op *op)
 static int gather(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct pass *p = user;
+	struct entry *more = array_room(p->entries, p->n, &p->size, sizeof(*more));
 
-	if (p->n == p->size) {
-		size_t size = p->size ? 2 * p->size : 256;
-		struct entry *more = reallocarray(p->entries, size, sizeof(*more));
-
-		if (!more)
-			return err_nomem(err);
-		p->entries = more;
-		p->size = size;
-	}
+	if (!more)
+		return err_nomem(err);
+	p->entries = more;
 	p->entries[p->n++] = (struct entry){.offset = offset};
 	return 0;
 }

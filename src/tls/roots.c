@@ -106,18 +106,12 @@ static struct str find_subject(struct str der)
 static int keep(void *arg, struct str der)
 {
 	struct tls_roots *r = arg;
-	struct root root = {0};
+	struct root root = {0}, *v = array_room(r->v, r->n, &r->cap, sizeof(*v));
 	char *copy;
 
-	if (r->n == r->cap) {
-		size_t cap = r->cap ? r->cap * 2 : 64;
-		struct root *v = reallocarray(r->v, cap, sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		r->v = v;
-		r->cap = cap;
-	}
+	if (!v)
+		return -ENOMEM;
+	r->v = v;
 	copy = str_dup(der);
 	if (!copy)
 		return -ENOMEM;

@@ -46,15 +46,11 @@ int walk_join(char *ret, size_t size, const char *in, const char *name)
 
 static int walk_add(struct walk *w, const struct walk_item *item, const char *path)
 {
-	if (w->n == w->cap) {
-		size_t cap = w->cap ? 2 * w->cap : 64;
-		struct walk_item *more = reallocarray(w->items, cap, sizeof(*more));
+	struct walk_item *more = array_room(w->items, w->n, &w->cap, sizeof(*more));
 
-		if (!more)
-			return -ENOMEM;
-		w->items = more;
-		w->cap = cap;
-	}
+	if (!more)
+		return -ENOMEM;
+	w->items = more;
 	w->items[w->n] = *item;
 	w->items[w->n].path = strdup(path);
 	w->paths += strlen(path) + 1;
