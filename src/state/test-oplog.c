@@ -95,24 +95,24 @@ static void test_torn_end(void)
 	check_value(&b, "C", "3");
 }
 
-/* Each in its second entry. */
 static void test_damaged_in_the_middle(void)
 {
 #define CLEAR "{\"op\":\"storage.clear\",\"args\":{}"
-	static const char *const logs[] = {CLEAR "}\nrubbish\n" CLEAR "}\n",
-		/* a number that goes back, and none that is left */
-		CLEAR ",\"n\":5}\n" CLEAR ",\"n\":5}\n",
-		CLEAR ",\"n\":9223372036854775807}\n" CLEAR "}\n"};
+	static const struct {
+		const char *log, *says;
+	} rows[] = {{CLEAR "}\nrubbish\n" CLEAR "}\n", "entry 2"},
+		{CLEAR ",\"n\":5}\n" CLEAR ",\"n\":5}\n", "number 5 is not above"},
+		{CLEAR ",\"n\":9223372036854775807}\n" CLEAR "}\n", "there is no number above"}};
 #undef CLEAR
 
-	for (size_t i = 0; i < ARRAY_SIZE(logs); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		_cleanup_(state_closep) struct state s = STATE_INIT;
 		struct cloche_err err = CLOCHE_ERR_INIT;
 
-		raw_write("damaged.jsonl", str_from(logs[i]), O_TRUNC);
+		raw_write("damaged.jsonl", str_from(rows[i].log), O_TRUNC);
 		open_state(&s, "damaged");
 		check_int(state_refresh(&s, &err), -E_CORRUPT);
-		check(strstr(err.message, "entry 2") != NULL);
+		check(strstr(err.message, rows[i].says) != NULL);
 	}
 }
 
