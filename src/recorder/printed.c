@@ -5,7 +5,6 @@
 #include "manager/execlog.h"
 #include "recorder/recorder.h"
 
-
 enum { CHUNK = 64 << 10, MAX_TURNS = 4096 };
 
 struct stream {

@@ -2,7 +2,6 @@
 #include "state/state.h"
 #include "state/background.h"
 
-
 static struct state_pair *find(const struct state_table *t, struct str key)
 {
 	struct state_pair *p = NULL;

@@ -3,7 +3,6 @@
 #include "base/linediff.h"
 #include "base/utf8.h"
 
-
 enum { CONTEXT = 3, WORK_MAX = 1 << 24 };
 
 static int add_line(enum linediff_mark mark, struct str line, bool cut, void *user)
