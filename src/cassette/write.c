@@ -127,9 +127,5 @@ int cassette_write_end(struct buf *out, uint64_t usec, uint64_t number, const ch
 
 int cassette_write_word(struct buf *out, uint64_t usec, uint64_t number, const char *key)
 {
-	struct jsonout o = {.b = out};
-
-	begin(&o, usec, number);
-	jsonout_bool(&o, key, true);
-	return finish(&o);
+	return cassette_write_end(out, usec, number, key, NULL, NULL);
 }

@@ -54,6 +54,14 @@ static void sent(struct supervisor *s, int r)
 	flush(s);
 }
 
+static int send_event(struct supervisor *s, enum recording_frame frame, enum recording_kind kind,
+	const struct jsonout *args)
+{
+	return args->error < 0 ? args->error
+			       : recording_send_event(&s->recording.conn.chan, frame,
+					 &(struct recording_event){kind, buf_str(args->b)});
+}
+
 /* --- commands --- */
 
 static void recorded(struct task *t)
@@ -103,7 +111,6 @@ void recording_exec_started(struct task *t, const char *note)
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(RECORDING_MAX_EVENT);
 	struct jsonout o = {.b = &b};
 	struct supervisor *s = t->sup;
-	struct recording_event m = {.kind = RECORDING_EXEC_START};
 
 	if (!s->recording.conn.open || t->is_worker)
 		return;
@@ -114,8 +121,7 @@ void recording_exec_started(struct task *t, const char *note)
 	if (note)
 		jsonout_raw(&o, NULL, str_from(note));
 	jsonout_close(&o, '}');
-	m.args = buf_str(&b);
-	if (o.error < 0 || recording_send_event(&s->recording.conn.chan, RECORDING_EVENT, &m) < 0)
+	if (send_event(s, RECORDING_EVENT, RECORDING_EXEC_START, &o) < 0)
 		sent(s, -1);
 	/* Send this a moment later: the recorder should not take the processor from the command,
 	 * and the start and end of a short command then go out together. */
@@ -372,10 +378,7 @@ int recording_look(struct supervisor *s, struct cloche_err *err)
 	jsonout_raw(&o, "config",
 		s->start.config && s->start.config[0] ? str_from(s->start.config) : STR("{}"));
 	jsonout_close(&o, '}');
-	if (o.error < 0)
-		return err_nomem(err);
-	r = recording_send_event(c, RECORDING_EVENT,
-		&(struct recording_event){RECORDING_SANDBOX_START, buf_str(&b)});
+	r = send_event(s, RECORDING_EVENT, RECORDING_SANDBOX_START, &o);
 	if (r == 0)
 		r = add_trees(s, err);
 	if (r == 0)
@@ -419,10 +422,7 @@ void recording_finish(struct supervisor *s)
 	jsonout_number(&o, "cpu_usec", u.cpu_usec);
 	jsonout_number(&o, "memory_peak_bytes", u.memory_peak_bytes);
 	jsonout_close(&o, '}');
-	sent(s, o.error < 0
-			? o.error
-			: recording_send_event(&s->recording.conn.chan, RECORDING_END,
-				  &(struct recording_event){RECORDING_SANDBOX_END, buf_str(&b)}));
+	sent(s, send_event(s, RECORDING_END, RECORDING_SANDBOX_END, &o));
 	loop_timer_clear(&s->recording.patience);
 	if (loop_timer_in(s->loop, &s->recording.patience, PATIENCE, on_late) < 0)
 		on_late(&s->recording.patience);
