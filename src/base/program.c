@@ -38,6 +38,8 @@ static char *beside_executable(const char *name)
 
 char *program_find(const char *name, struct cloche_err *err)
 {
+	/* The latter has the program that users call. */
+	static const char *const installed[] = {CLOCHE_LIBEXECDIR, CLOCHE_BINDIR};
 	const char *dir = getenv("CLOCHE_LIBEXEC");
 	_cleanup_(freep) char *path = NULL;
 
@@ -52,15 +54,10 @@ char *program_find(const char *name, struct cloche_err *err)
 		return NULL;
 	}
 	path = beside_executable(name);
-	if (is_program(path))
-		return TAKE_PTR(path);
-	free(path);
-	path = fs_join(CLOCHE_LIBEXECDIR, name);
-	if (is_program(path))
-		return TAKE_PTR(path);
-	/* The program that users call. */
-	free(path);
-	path = fs_join(CLOCHE_BINDIR, name);
+	for (size_t i = 0; i < ARRAY_SIZE(installed) && !is_program(path); i++) {
+		free(path);
+		path = fs_join(installed[i], name);
+	}
 	if (is_program(path))
 		return TAKE_PTR(path);
 	err_set(err, E_NOT_FOUND, "the program %s is neither beside this one nor in %s", name,

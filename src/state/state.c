@@ -2,18 +2,13 @@
 #include "state/state.h"
 #include "state/background.h"
 
-static struct state_pair *find(const struct state_table *t, struct str key)
+struct state_pair *state_find(const struct state_table *t, struct str key)
 {
 	struct state_pair *p = NULL;
 
 	if (key.n > 0)
 		HASH_FIND(hh, t->pairs, key.p, key.n, p);
 	return p;
-}
-
-const struct state_pair *state_find(const struct state_table *t, struct str key)
-{
-	return find(t, key);
 }
 
 static void remove_pair(struct state_table *t, struct state_pair *p)
@@ -53,7 +48,7 @@ static struct state_pair *add_pair(struct state_table *t, struct str key)
 
 int state_table_set(struct state_table *t, struct str key, struct str value, struct cloche_err *err)
 {
-	struct state_pair *p = find(t, key);
+	struct state_pair *p = state_find(t, key);
 	size_t before = p ? p->value_n : 0, more = p ? 0 : key.n;
 	char *copy;
 
@@ -79,18 +74,18 @@ static int set_variable(struct state *s, const struct state_op *op, struct cloch
 	int r = state_table_set(&s->env, op->subject, op->object, err);
 
 	if (r == 0)
-		remove_pair(&s->unset, find(&s->unset, op->subject));
+		remove_pair(&s->unset, state_find(&s->unset, op->subject));
 	return r;
 }
 
 static bool has_room_for_unset(const struct state *s, struct str name)
 {
-	return find(&s->unset, name) || s->unset.bytes + name.n <= s->unset.max;
+	return state_find(&s->unset, name) || s->unset.bytes + name.n <= s->unset.max;
 }
 
 static int unset_variable(struct state *s, struct str name, struct cloche_err *err)
 {
-	remove_pair(&s->env, find(&s->env, name));
+	remove_pair(&s->env, state_find(&s->env, name));
 	/* Logs of earlier versions may have more. */
 	while (s->unset.pairs && !has_room_for_unset(s, name))
 		remove_pair(&s->unset, s->unset.pairs);
@@ -106,7 +101,7 @@ int state_apply(struct state *s, const struct state_op *op, struct cloche_err *e
 	if (op->kind == STATE_ENV_DELETE)
 		return unset_variable(s, op->subject, err);
 	if (op->kind == STATE_STORAGE_DELETE)
-		remove_pair(&s->storage, find(&s->storage, op->subject));
+		remove_pair(&s->storage, state_find(&s->storage, op->subject));
 	else if (op->kind == STATE_STORAGE_CLEAR)
 		state_table_clear(&s->storage);
 	return 0;

@@ -56,7 +56,7 @@ void state_end(struct state *s);
 _warn_unused_ int state_change(struct state *s, struct state_op *op, struct cloche_err *err);
 
 /* Borrowed until the next function; NULL: not found. Pairs are linked by pair->hh.next. */
-const struct state_pair *state_find(const struct state_table *t, struct str key);
+struct state_pair *state_find(const struct state_table *t, struct str key);
 
 /* Apply an entry to the tables. E_LIMIT: they would be too large. */
 _warn_unused_ int state_apply(struct state *s, const struct state_op *op, struct cloche_err *err);

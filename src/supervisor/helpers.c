@@ -216,6 +216,7 @@ static int took_policy(struct helper *h, struct str payload)
 /* Return 1 if there may be more frames, 0 if there are none now, or negative at the end. */
 static int read_frame(struct helper *h)
 {
+	bool broker = h == &h->sup->net.helpers[HELPER_BROKER];
 	struct chan_frame f;
 	int r = chan_recv(&h->conn.chan, &f);
 
@@ -225,14 +226,14 @@ static int read_frame(struct helper *h)
 		helper_get_failed(f.payload, &h->err);
 	else if (f.type == HELPER_READY)
 		h->ready = true;
-	else if (f.type == HELPER_COUNTED && h == &h->sup->net.helpers[HELPER_BROKER] &&
+	else if (broker && f.type == HELPER_COUNTED &&
 		 helper_get_counted(f.payload, &h->sup->net.counts))
 		got_counts(h->sup);
-	else if (f.type == HELPER_REPLACED && h == &h->sup->net.helpers[HELPER_BROKER])
+	else if (broker && f.type == HELPER_REPLACED)
 		r = took_policy(h, f.payload);
-	else if (f.type == HELPER_WHO && h == &h->sup->net.helpers[HELPER_BROKER])
+	else if (broker && f.type == HELPER_WHO)
 		r = tell_owner(h, f.payload);
-	else if (f.type == HELPER_NAMES_CHANGED && h == &h->sup->net.helpers[HELPER_BROKER])
+	else if (broker && f.type == HELPER_NAMES_CHANGED)
 		r = send_names(h) < 0 ? -EPIPE : 1;
 	else
 		r = -EPROTO;
