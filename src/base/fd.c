@@ -141,10 +141,11 @@ int fd_next_line(int fd, struct buf *b, uint64_t at, uint64_t end, struct str *r
 	size_t n = str_chr(buf_str(b), '\n');
 
 	while (n == buf_len(b)) {
-		size_t want = (size_t)MIN(end - (at + n), (uint64_t)CHUNK);
+		size_t room = MIN(buf_room(b), (size_t)CHUNK);
+		size_t want = (size_t)MIN(end - (at + n), (uint64_t)room);
 		ssize_t got;
 		char *to;
-		int r = want ? buf_reserve(b, want, &to) : 0;
+		int r = want ? buf_reserve(b, want, &to) : at + n < end ? -E2BIG : 0;
 
 		if (r < 0)
 			return r;

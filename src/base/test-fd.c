@@ -158,6 +158,37 @@ static int opens_missing_stdio(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC) > 2 ? 0 : 3;
 }
 
+/* Whole lines, from where they begin to where the caller wants no more. */
+static void reads_lines(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(70000), small = BUF_INIT(5);
+	_cleanup_fd_ int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	static char longer[66000];
+	struct str line;
+
+	memset(longer, 'x', sizeof(longer));
+	must(fd >= 0 && fd_write_all(fd, "one\n\ntwo\n", 9) == 0 &&
+		fd_write_all(fd, longer, sizeof(longer)) == 0 && fd_write_all(fd, "\nend", 4) == 0);
+	check_int(fd_next_line(fd, &b, 0, UINT64_MAX, &line), 1);
+	check_str(line, "one");
+	buf_consume(&b, 4);
+	check_int(fd_next_line(fd, &b, 4, UINT64_MAX, &line), 1);
+	check_int(line.n, 0);
+	buf_clear(&b);
+	check_int(fd_next_line(fd, &b, 9, UINT64_MAX, &line), 1);
+	check(str_eq(line, str_make(longer, sizeof(longer))));
+	buf_consume(&b, line.n + 1);
+	check_int(fd_next_line(fd, &b, 9 + sizeof(longer) + 1, UINT64_MAX, &line), 0);
+	check_str(buf_str(&b), "end");
+	buf_clear(&b);
+	check_int(fd_next_line(fd, &b, 0, 3, &line), 0);
+	check_str(buf_str(&b), "one");
+	check_int(fd_next_line(fd, &small, 9, UINT64_MAX, &line), -E2BIG);
+	check_int(fd_next_line(-1, &small, 0, UINT64_MAX, &line), -E2BIG);
+	buf_clear(&b);
+	check_int(fd_next_line(-1, &b, 0, 10, &line), -EBADF);
+}
+
 static void closes_ranges(void)
 {
 	check_int(in_child(keeps_only_these), 0);
@@ -282,6 +313,7 @@ int main(void)
 	run_test(closes_foreign_sockets_at_once);
 	run_test(close_on_exec_from_birth);
 	run_test(reads_what_was_written);
+	run_test(reads_lines);
 	run_test(closes_ranges);
 	run_test(sanitizes_stdio);
 	run_test(walks_control_messages);

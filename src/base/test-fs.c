@@ -166,6 +166,25 @@ static void renaming_replaces_nothing(void)
 	check_int(fs_remove_tree(top_fd, "three"), 0);
 }
 
+static void lists_all_but_dots(void)
+{
+	_cleanup_(fs_list_closep) DIR *none = fs_list(top_fd, "nothing"), *list = NULL;
+	unsigned n = 0;
+
+	check(!none && errno == ENOENT);
+	must(mkdirat(top_fd, "listed", 0700) == 0 && mkdirat(top_fd, "listed/..a", 0700) == 0 &&
+		mkdirat(top_fd, "listed/.b", 0700) == 0 && symlinkat(".", top_fd, "linked") == 0);
+	check(!fs_list(top_fd, "linked"));
+	list = fs_list(top_fd, "listed");
+	must(list != NULL);
+	while (fs_list_next(list))
+		n++;
+	check_int(errno, 0);
+	check_int(n, 2);
+	check_int(fs_remove_tree(top_fd, "listed"), 0);
+	check_int(fs_remove_tree(top_fd, "linked"), 0);
+}
+
 static void removal_follows_no_link(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -446,6 +465,7 @@ int main(void)
 	run_test(private_means_private);
 	run_test(within);
 	run_test(renaming_replaces_nothing);
+	run_test(lists_all_but_dots);
 	run_test(removal_follows_no_link);
 	run_test(removal_goes_to_any_depth);
 	run_test(the_files_of_others_stay);
