@@ -15,10 +15,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -223,26 +221,15 @@ static void kill_supervisor(const cloche_instance *instance)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *fresh = instance_copy(instance);
 	const json_t *record;
-	const char *boot;
-	char this_boot[PROGRAM_BOOT_ID_MAX];
-	json_int_t start;
-	pid_t pid;
-	int fd;
 
 	if (!fresh || cloche_instance_refresh(fresh, NULL) < 0)
 		return;
 	record = fresh->record;
-	pid = (pid_t)json_integer_value(json_object_get(record, "pid"));
-	start = json_integer_value(json_object_get(record, "pid_start"));
-	boot = json_string_value(json_object_get(record, "boot_id"));
-	program_boot_id(this_boot);
-	fd = pid > 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	/* The lock does not prove that it lives: a process that removes what it left holds the
 	 * lock, too. */
-	if (fd >= 0 && start > 0 && program_start_time(pid) == (uint64_t)start && boot &&
-		strcmp(boot, this_boot) == 0)
-		(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
-	fd_close(fd);
+	fd_close(program_end((pid_t)json_integer_value(json_object_get(record, "pid")),
+		json_count_at(record, "pid_start"),
+		json_string_value(json_object_get(record, "boot_id"))));
 }
 
 int cloche_instance_remove(const cloche_instance *instance, bool force, cloche_err *err)

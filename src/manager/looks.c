@@ -6,15 +6,12 @@
 #include "base/strv.h"
 #include "ipc/rundir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { MAX_PLAN = 4 * 1024 * 1024, MAX_TOLD = 48 * 1024 * 1024, PATIENCE_MS = 3000 };
@@ -71,13 +68,6 @@ int looks_note(
 	return r;
 }
 
-static int looks_open(int base, bool make)
-{
-	if (make && mkdirat(base, LOOKS_DIR, 0700) < 0 && errno != EEXIST)
-		return -1;
-	return openat(base, LOOKS_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
 /* Keep the findings for the process that will show them. */
 static int looks_keep(
 	int base, const char *id, const struct look_told *told, pid_t owner, struct cloche_err *err)
@@ -89,7 +79,8 @@ static int looks_keep(
 
 	if (told->told == 0)
 		return 0;
-	dir = looks_open(base, true);
+	if (mkdirat(base, LOOKS_DIR, 0700) == 0 || errno == EEXIST)
+		dir = openat(base, LOOKS_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	/* Keep the findings of an earlier inspection that was killed before it finished. */
 	if (dir >= 0 && fs_read_file(dir, id, &before, NULL) < 0)
 		buf_clear(&before);
@@ -135,16 +126,11 @@ int looks_through(const struct look *l, struct sandbox_dir *d, pid_t owner, stru
 /* The room dies with its supervisor, but not at the same moment. */
 static void looks_await_death(const struct look *l)
 {
-	_cleanup_fd_ int fd =
-		l->init > 1 && l->start ? (int)syscall(SYS_pidfd_open, l->init, 0) : -1;
+	_cleanup_fd_ int fd = program_end(l->init, l->start, l->boot);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	char boot[PROGRAM_BOOT_ID_MAX];
 
-	program_boot_id(boot);
-	if (fd < 0 || program_start_time(l->init) != l->start || strcmp(boot, l->boot) != 0)
-		return;
-	(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
-	(void)!poll(&p, 1, PATIENCE_MS);
+	if (fd >= 0)
+		(void)!poll(&p, 1, PATIENCE_MS);
 }
 
 int looks_after_crash(int base, int dir, const char *id, struct cloche_err *err)
@@ -189,23 +175,12 @@ static void looks_take_one(
 
 void looks_take(int base, const char *id, bool forget, looks_fn fn, void *user)
 {
-	int dir = looks_open(base, false);
-	struct dirent *e;
-	DIR *list;
+	_cleanup_(fs_list_closep) DIR *list = fs_list(base, LOOKS_DIR);
+	const struct dirent *e;
 
-	if (dir < 0)
-		return;
-	if (id) {
-		looks_take_one(dir, id, true, forget, fn, user);
-		fd_close(dir);
-		return;
-	}
-	list = fdopendir(dir);
-	while (list && (e = readdir(list)))
+	if (list && id)
+		looks_take_one(dirfd(list), id, true, forget, fn, user);
+	while (list && !id && (e = fs_list_next(list)))
 		if (rundir_is_id(str_from(e->d_name)))
-			looks_take_one(dir, e->d_name, false, forget, fn, user);
-	if (list)
-		closedir(list);
-	else
-		fd_close(dir);
+			looks_take_one(dirfd(list), e->d_name, false, forget, fn, user);
 }
