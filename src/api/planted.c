@@ -6,18 +6,12 @@
 #include "manager/sandboxes.h"
 #include <stdio.h>
 
-static json_t *planted_text_or_null(const char *text)
-{
-	return text ? json_utf8(str_from(text)) : json_null();
-}
-
 static void planted_add(const cloche_planted *p, void *user)
 {
 	json_array_append_new(
-		user, json_pack("{s:o, s:o, s:o, s:o}", "path", planted_text_or_null(p->path),
-			      "what", planted_text_or_null(p->what), "set_aside",
-			      planted_text_or_null(p->set_aside), "restore",
-			      planted_text_or_null(p->restore)));
+		user, json_pack("{s:o, s:o, s:o, s:o}", "path", json_text(p->path), "what",
+			      json_text(p->what), "set_aside", json_text(p->set_aside), "restore",
+			      json_text(p->restore)));
 }
 
 struct taker {

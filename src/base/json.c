@@ -220,3 +220,18 @@ json_t *json_utf8(struct str s)
 	}
 	return json_stringn_nocheck(buf_data(&clean), buf_len(&clean));
 }
+
+json_t *json_text(const char *text)
+{
+	return text ? json_utf8(str_from(text)) : json_null();
+}
+
+json_t *json_texts(char *const *texts)
+{
+	_cleanup_json_ json_t *all = json_array();
+
+	for (; all && texts && *texts; texts++)
+		if (json_array_append_new(all, json_text(*texts)) < 0)
+			return NULL;
+	return TAKE_PTR(all);
+}

@@ -5,6 +5,7 @@
  * (jansson's own encoder writes 0.1 as 0.10000000000000001.) */
 
 #include "base/buf.h"
+#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 
@@ -47,6 +48,18 @@ static inline uint64_t json_count_at(const json_t *object, const char *key)
 
 /* Make a string value from bytes, with invalid UTF-8 replaced by U+FFFD. NULL on lack of memory. */
 json_t *json_utf8(struct str s);
+
+/* The same for a terminated string; NULL becomes null. */
+json_t *json_text(const char *text);
+/* Make an array of such values from strings (base/strv.h). NULL on lack of memory. */
+json_t *json_texts(char *const *texts);
+
+/* Set a member to a new reference, which is taken in any case (NULL: out of memory). Return 0 or
+ * -ENOMEM. */
+_warn_unused_ static inline int json_put(json_t *object, const char *key, json_t *value)
+{
+	return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
+}
 
 /* Add to object those members of from that it lacks. Return 0 or -ENOMEM, which jansson's own
  * function does not report. */

@@ -84,18 +84,12 @@ int consent_save(const char *dir, const char *hash, char *const *asks, struct cl
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(RECORD_MAX);
 	_cleanup_json_ json_t *record = NULL;
 	_cleanup_fd_ int fd = -1;
-	json_t *lines = json_array();
 	char since[CLOCK_ISO_MAX], name[NAME_LEN];
 	int r;
 
-	for (size_t i = 0; lines && asks && asks[i]; i++)
-		if (json_array_append_new(lines, json_utf8(str_from(asks[i]))) < 0)
-			lines = (json_decref(lines), NULL);
-	if (!lines)
-		return err_nomem(err);
 	clock_format_utc(clock_real_usec(), since);
-	record = json_pack("{s:o, s:s, s:s, s:o}", "directory", json_utf8(str_from(dir)), "sha256",
-		hash, "since", since, "asks", lines);
+	record = json_pack("{s:o, s:s, s:s, s:o}", "directory", json_text(dir), "sha256", hash,
+		"since", since, "asks", json_texts(asks));
 	if (!record || json_text_write(&text, record, 1) < 0)
 		return err_nomem(err);
 	r = open_records(true, &fd, err);

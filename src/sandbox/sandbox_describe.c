@@ -9,93 +9,60 @@
 
 enum { MAX_TEXT = CTL_MAX_CONFIG - 1, MAX_ARG = 1024, MAX_ARGS = 32 };
 
-static int add(json_t *object, const char *key, json_t *value)
+static json_t *mounts_of(const cloche_sandbox *sb)
 {
-	return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
-}
+	_cleanup_json_ json_t *all = json_array();
 
-static int append_text(json_t *array, const char *text)
-{
-	return json_array_append_new(array, json_utf8(str_from(text))) < 0 ? -ENOMEM : 0;
-}
-
-static int add_text(json_t *object, const char *key, const char *text)
-{
-	return text ? add(object, key, json_utf8(str_from(text))) : add(object, key, json_null());
-}
-
-static int add_number(json_t *object, const char *key, uint64_t value)
-{
-	return value ? add(object, key, json_integer((json_int_t)value))
-		     : add(object, key, json_null());
-}
-
-static int add_mounts(json_t *object, const cloche_sandbox *sb)
-{
-	_cleanup_json_ json_t *mounts = json_array();
-	int r = mounts ? 0 : -ENOMEM;
-
-	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++) {
-		json_t *one = json_object();
+	for (size_t i = 0; all && i < sb->mounts_n; i++) {
 		const struct room_mount *m = &sb->mounts[i];
 
-		if (!one || json_array_append_new(mounts, one) < 0)
-			return -ENOMEM;
-		r = add_text(one, "source", m->source);
-		if (r == 0)
-			r = add_text(one, "target", m->target ? m->target : m->source);
-		if (r == 0)
-			r = add(one, "read_only", json_boolean(m->ro));
+		if (json_array_append_new(
+			    all, json_pack("{s:o, s:o, s:b}", "source", json_text(m->source),
+					 "target", json_text(m->target ? m->target : m->source),
+					 "read_only", (int)m->ro)) < 0)
+			return NULL;
 	}
-	return r == 0 ? add(object, "mounts", json_incref(mounts)) : r;
+	return TAKE_PTR(all);
 }
 
-static int add_env(json_t *object, const cloche_sandbox *sb)
+/* The names of the variables. */
+static json_t *env_of(const cloche_sandbox *sb)
 {
-	_cleanup_json_ json_t *names = json_array();
-	int r = names ? 0 : -ENOMEM;
+	_cleanup_json_ json_t *all = json_array();
 
-	for (size_t i = 0; r == 0 && sb->env && sb->env[i]; i++) {
+	for (size_t i = 0; all && sb->env && sb->env[i]; i++) {
 		struct str s = str_from(sb->env[i]);
 
-		if (json_array_append_new(names, json_utf8(str_prefix(s, str_chr(s, '=')))) < 0)
-			return -ENOMEM;
+		if (json_array_append_new(all, json_utf8(str_prefix(s, str_chr(s, '=')))) < 0)
+			return NULL;
 	}
-	return r == 0 ? add(object, "env", json_incref(names)) : r;
+	return TAKE_PTR(all);
 }
 
-static int add_allowed(json_t *object, const cloche_sandbox *sb)
+/* The names of the files of the allowlist, or the hosts that were allowed without one. */
+static json_t *allowed_of(const cloche_sandbox *sb, bool files)
 {
-	_cleanup_json_ json_t *hosts = json_array();
-	_cleanup_json_ json_t *files = json_array();
-	int r = hosts && files ? 0 : -ENOMEM;
+	_cleanup_json_ json_t *all = json_array();
 
-	for (size_t i = 0; r == 0 && sb->allowlist && i < sb->allowlist->sources_n; i++) {
+	for (size_t i = 0; all && sb->allowlist && i < sb->allowlist->sources_n; i++) {
 		const struct allow_source *s = &sb->allowlist->sources[i];
 
-		r = s->name ? append_text(files, s->name) : append_text(hosts, s->text);
+		if (files == (s->name != NULL) &&
+			json_array_append_new(all, json_text(files ? s->name : s->text)) < 0)
+			return NULL;
 	}
-	if (r == 0)
-		r = add(object, "allow", json_incref(hosts));
-	return r == 0 ? add(object, "allowlists", json_incref(files)) : r;
+	return TAKE_PTR(all);
 }
 
-static int add_network(json_t *object, const cloche_sandbox *sb)
+static json_t *secrets_of(const cloche_sandbox *sb)
 {
-	_cleanup_json_ json_t *secrets = json_array();
+	_cleanup_json_ json_t *all = json_array();
 	size_t n = sb->secrets ? cloche_secrets_count(sb->secrets) : 0;
-	int r = secrets ? 0 : -ENOMEM;
 
-	for (size_t i = 0; r == 0 && i < n; i++)
-		r = append_text(secrets, cloche_secrets_name(sb->secrets, i));
-	if (r == 0)
-		r = add_text(object, "net",
-			sb->net == CLOCHE_NET_HOST  ? "host"
-			: sandbox_wants_gateway(sb) ? "gateway"
-						    : "none");
-	if (r == 0)
-		r = add_allowed(object, sb);
-	return r == 0 ? add(object, "secrets", json_incref(secrets)) : r;
+	for (size_t i = 0; all && i < n; i++)
+		if (json_array_append_new(all, json_text(cloche_secrets_name(sb->secrets, i))) < 0)
+			return NULL;
+	return TAKE_PTR(all);
 }
 
 /* Limits are the options with numbers, and --limits itself. */
@@ -109,12 +76,14 @@ static int add_option(json_t *object, const cloche_sandbox *sb, const struct san
 	const void *at = option_at(sb, o);
 
 	if (o->type == OPTION_TEXT)
-		return add_text(object, o->record, *(char *const *)at);
+		return json_put(object, o->record, json_text(*(char *const *)at));
 	if (o->type == OPTION_FLAG)
-		return add(object, o->record, json_boolean(*(const bool *)at));
+		return json_put(object, o->record, json_boolean(*(const bool *)at));
 	if (o->type == OPTION_CPUS && *(const uint64_t *)at)
-		return add(object, o->record, json_real((double)*(const uint64_t *)at / 1000));
-	return add_number(object, o->record, *(const uint64_t *)at);
+		return json_put(object, o->record, json_real((double)*(const uint64_t *)at / 1000));
+	return json_put(object, o->record,
+		*(const uint64_t *)at ? json_integer((json_int_t) * (const uint64_t *)at)
+				      : json_null());
 }
 
 static int add_options(json_t *object, const cloche_sandbox *sb, bool limits)
@@ -128,12 +97,11 @@ static int add_options(json_t *object, const cloche_sandbox *sb, bool limits)
 	return r;
 }
 
-static int add_limits(json_t *object, const cloche_sandbox *sb)
+static json_t *limits_of(const cloche_sandbox *sb)
 {
 	_cleanup_json_ json_t *limits = json_object();
-	int r = limits ? add_options(limits, sb, true) : -ENOMEM;
 
-	return r == 0 ? add(object, "limits", json_incref(limits)) : r;
+	return limits && add_options(limits, sb, true) == 0 ? TAKE_PTR(limits) : NULL;
 }
 
 /* With the runtime node or python a sandbox is recorded by default, as api/state.c reads it. */
@@ -144,31 +112,37 @@ static const char *find_record(const cloche_sandbox *sb)
 	return sb->kept_record ? sb->kept_record : runs_code ? "ops" : "none";
 }
 
+static const char *find_net(const cloche_sandbox *sb)
+{
+	if (sb->net == CLOCHE_NET_HOST)
+		return "host";
+	return sandbox_wants_gateway(sb) ? "gateway" : "none";
+}
+
+static const char *find_root(const cloche_sandbox *sb)
+{
+	if (sb->root == ROOM_ROOT_HOST)
+		return "host";
+	return sb->image ? sb->image : sb->root_dir;
+}
+
+static json_t *describe_rest(const cloche_sandbox *sb)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "record",
+		json_text(find_record(sb)), "root", json_text(find_root(sb)), "workdir",
+		json_text(sandbox_workdir(sb)), "mounts", mounts_of(sb), "env", env_of(sb), "net",
+		json_text(find_net(sb)), "allow", allowed_of(sb, false), "allowlists",
+		allowed_of(sb, true), "secrets", secrets_of(sb), "limits", limits_of(sb));
+}
+
 char *sandbox_describe(const cloche_sandbox *sb)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TEXT);
-	_cleanup_json_ json_t *o = json_object();
-	int r = o ? add_options(o, sb, false) : -ENOMEM;
+	_cleanup_json_ json_t *o = json_object(), *rest = describe_rest(sb);
+	int r = o && rest ? add_options(o, sb, false) : -ENOMEM;
 
 	if (r == 0)
-		r = add_text(o, "record", find_record(sb));
-	if (r == 0)
-		r = add_text(o, "root",
-			sb->root == ROOM_ROOT_HOST ? "host"
-			: sb->image                ? sb->image
-						   : sb->root_dir);
-	if (r == 0)
-		r = add_text(o, "workdir", sandbox_workdir(sb));
-	if (r == 0)
-		r = add_mounts(o, sb);
-	if (r == 0)
-		r = add_env(o, sb);
-	if (r == 0)
-		r = add_network(o, sb);
-	if (r == 0)
-		r = add_limits(o, sb);
-	if (r == 0)
-		r = json_text_write(&text, o, 0);
+		r = json_object_update(o, rest) < 0 ? -ENOMEM : json_text_write(&text, o, 0);
 	/* The record is only for users, so this is no reason to fail. */
 	if (r == -E2BIG)
 		return str_dup(STR("{\"too_large\": true}"));
@@ -189,7 +163,7 @@ char *sandbox_describe_command(const char *const *argv, size_t code_arg)
 		r = json_array_append_new(args, arg) < 0 ? -ENOMEM : 0;
 	}
 	if (r == 0)
-		r = add(o, "argv", json_incref(args));
+		r = json_put(o, "argv", json_incref(args));
 	if (r == 0)
 		r = json_text_write(&text, o, 0);
 	if (r == -E2BIG)
