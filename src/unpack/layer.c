@@ -18,11 +18,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -40,7 +38,6 @@ struct dir_time {
 
 struct layer {
 	struct stream stream;
-	struct archive *tar;
 	int tree, owners;
 	bool root; /* owners can be set */
 	struct unpack_counts counts;
@@ -62,9 +59,7 @@ static void place_donep(struct place *p)
 
 static int open_beneath(int dir, const char *path, uint64_t resolve)
 {
-	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = resolve};
-
-	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	return sys_openat2(dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC, resolve);
 }
 
 /* Return the depth of a directory in the tree, at most UNPACK_DEPTH_MAX + 1. */
@@ -220,12 +215,12 @@ static int write_data(
 		const void *data;
 		size_t n;
 		int64_t offset;
-		int r = archive_read_data_block(l->tar, &data, &n, &offset);
+		int r = archive_read_data_block(l->stream.tar, &data, &n, &offset);
 
 		if (r == ARCHIVE_EOF)
 			break;
 		if (r < ARCHIVE_WARN)
-			return stream_error(&l->stream, l->tar, p->path, err);
+			return stream_error(&l->stream, p->path, err);
 		while (n > 0) {
 			ssize_t done = pwrite(fd, data, n, offset);
 
@@ -432,21 +427,13 @@ static int make_entry(
 	return r < 0 ? r : set_meta(l, entry, p, err);
 }
 
-static int take_entry(struct layer *l, struct archive_entry *entry, struct cloche_err *err)
+static int take_entry(void *user, struct archive_entry *entry, char *path, struct cloche_err *err)
 {
-	const char *named = archive_entry_pathname(entry);
+	struct layer *l = user;
 	unsigned type = archive_entry_filetype(entry);
 	_cleanup_(place_donep) struct place p = {.dir = -1};
-	char path[PATH_MAX];
-	int r;
+	int r = find_place(l, path, true, &p, err);
 
-	if (++l->counts.entries > UNPACK_ENTRIES_MAX)
-		return err_set(err, E_LIMIT, "it has more than %d entries", UNPACK_ENTRIES_MAX);
-	if (!named)
-		return err_set(err, E_CORRUPT, "an entry has no name that can be read");
-	r = unpack_path(named, path, err);
-	if (r == 0)
-		r = find_place(l, path, true, &p, err);
 	if (r < 0)
 		return r;
 	if (strncmp(p.name, WHITEOUT, sizeof(WHITEOUT) - 1) == 0)
@@ -481,23 +468,13 @@ int unpack_layer(int fd, int tree, int owners, uint64_t max, char digest[SHA256_
 	struct unpack_counts *ret, struct cloche_err *err)
 {
 	struct layer l = {.tree = tree, .owners = owners, .root = geteuid() == 0};
-	struct archive_entry *entry;
-	int r = stream_open(&l.stream, fd, max, &l.tar, err);
+	int r = stream_each(&l.stream, fd, max, take_entry, &l, err);
 
-	while (r == 0) {
-		int got = archive_read_next_header(l.tar, &entry);
-
-		if (got == ARCHIVE_EOF)
-			break;
-		r = got < ARCHIVE_WARN ? stream_error(&l.stream, l.tar, "", err)
-				       : take_entry(&l, entry, err);
-	}
-	if (r == 0)
-		r = stream_drain(&l.stream, err);
 	set_dir_times(&l);
 	if (r == 0)
 		sha256_hex(&l.stream.digest, digest);
-	stream_close(&l.stream, l.tar);
+	stream_close(&l.stream);
 	*ret = l.counts;
+	ret->entries = l.stream.entries;
 	return r;
 }

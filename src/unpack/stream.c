@@ -4,6 +4,8 @@
  * stream that expands far more than normal files do is treated as a bomb. */
 #include "unpack/unpack.h"
 
+#include <archive_entry.h>
+#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,7 +15,7 @@ enum { BLOCK = 256 << 10 };
 #define BOMB_RATIO 100
 #define TELL_BYTES (16ULL << 20)
 
-static int take(struct stream *s, const void *p, size_t n)
+static int stream_take(struct stream *s, const void *p, size_t n)
 {
 	int64_t in = archive_filter_bytes(s->raw, -1);
 
@@ -36,7 +38,7 @@ static int take(struct stream *s, const void *p, size_t n)
 
 /* Read the next block that is not empty. Return 0 at the end, or a negative value with s->err
  * set. */
-static ssize_t next_block(struct stream *s, const void **ret)
+static ssize_t stream_next_block(struct stream *s, const void **ret)
 {
 	int64_t offset;
 	size_t n = 0;
@@ -49,73 +51,126 @@ static ssize_t next_block(struct stream *s, const void **ret)
 		if (r < ARCHIVE_WARN)
 			return err_set(s->err, E_CORRUPT, "%s", archive_error_string(s->raw));
 	} while (n == 0);
-	return take(s, *ret, n) < 0 ? -1 : (ssize_t)n;
+	return stream_take(s, *ret, n) < 0 ? -1 : (ssize_t)n;
 }
 
-static ssize_t read_block(struct archive *tar, void *user, const void **ret)
+static ssize_t stream_read_block(struct archive *tar, void *user, const void **ret)
 {
 	struct stream *s = user;
-	ssize_t n = next_block(s, ret);
+	ssize_t n = stream_next_block(s, ret);
 
 	if (n < 0)
 		archive_set_error(tar, ARCHIVE_FATAL, "its data cannot be read");
 	return n < 0 ? ARCHIVE_FATAL : n;
 }
 
-int stream_open(
-	struct stream *s, int fd, uint64_t max, struct archive **ret, struct cloche_err *err)
+static int stream_open(struct stream *s, int fd)
 {
 	struct archive_entry *entry;
-	struct archive *tar;
 	int r;
 
-	*s = (struct stream){.raw = archive_read_new(), .max = max, .err = err};
-	sha256_init(&s->digest);
-	*ret = tar = archive_read_new();
-	if (!s->raw || !tar)
-		return err_nomem(err);
+	s->raw = archive_read_new();
+	s->tar = archive_read_new();
+	if (!s->raw || !s->tar)
+		return err_nomem(s->err);
 	if (archive_read_support_filter_gzip(s->raw) < ARCHIVE_WARN ||
 		archive_read_support_filter_zstd(s->raw) < ARCHIVE_WARN ||
 		archive_read_support_format_raw(s->raw) < ARCHIVE_WARN ||
 		archive_read_support_format_empty(s->raw) < ARCHIVE_WARN ||
-		archive_read_support_format_tar(tar) < ARCHIVE_WARN ||
-		archive_read_support_format_empty(tar) < ARCHIVE_WARN)
-		return err_set(err, E_INTERNAL, "libarchive cannot read tar, gzip or zstd");
+		archive_read_support_format_tar(s->tar) < ARCHIVE_WARN ||
+		archive_read_support_format_empty(s->tar) < ARCHIVE_WARN)
+		return err_set(s->err, E_INTERNAL, "libarchive cannot read tar, gzip or zstd");
 	r = archive_read_open_fd(s->raw, fd, BLOCK);
 	if (r >= ARCHIVE_WARN)
 		r = archive_read_next_header(s->raw, &entry);
 	if (r < ARCHIVE_WARN)
-		return err_set(err, E_CORRUPT, "%s", archive_error_string(s->raw));
+		return err_set(s->err, E_CORRUPT, "%s", archive_error_string(s->raw));
 	if (r == ARCHIVE_EOF)
-		return err_set(err, E_CORRUPT, "it is empty");
-	if (archive_read_open(tar, s, NULL, read_block, NULL) < ARCHIVE_WARN)
-		return stream_error(s, tar, "", err);
+		return err_set(s->err, E_CORRUPT, "it is empty");
+	if (archive_read_open(s->tar, s, NULL, stream_read_block, NULL) < ARCHIVE_WARN)
+		return stream_error(s, "", s->err);
 	return 0;
 }
 
-int stream_drain(struct stream *s, struct cloche_err *err)
+int unpack_path(const char *path, char *ret, struct cloche_err *err)
 {
-	const void *p;
+	struct str rest = str_from(path);
+	size_t n = 0, depth = 0;
+
+	if (path[0] == '/')
+		return err_set(err, E_CORRUPT, "%.200s: the path is absolute", path);
+	while (rest.n) {
+		struct str part = str_prefix(rest, str_chr(rest, '/'));
+
+		rest = str_from_index(rest, part.n + 1);
+		if (part.n == 0 || str_eq(part, STR(".")))
+			continue;
+		if (str_eq(part, STR("..")))
+			return err_set(err, E_CORRUPT, "%.200s: the path leads up", path);
+		if (++depth > UNPACK_DEPTH_MAX || part.n > NAME_MAX || n + part.n + 2 > PATH_MAX)
+			return err_set(err, E_CORRUPT, "%.200s...: the path is too long", path);
+		if (n > 0)
+			ret[n++] = '/';
+		memcpy(ret + n, part.p, part.n);
+		n += part.n;
+	}
+	ret[n] = '\0';
+	return 0;
+}
+
+static int stream_take_entry(
+	struct stream *s, struct archive_entry *entry, stream_entry_fn fn, void *user)
+{
+	const char *named = archive_entry_pathname(entry);
+	char path[PATH_MAX];
+	int r;
+
+	if (++s->entries > UNPACK_ENTRIES_MAX)
+		return err_set(s->err, E_LIMIT, "it has more than %d entries", UNPACK_ENTRIES_MAX);
+	if (!named)
+		return err_set(s->err, E_CORRUPT, "an entry has no name that can be read");
+	r = unpack_path(named, path, s->err);
+	return r < 0 ? r : fn(user, entry, path, s->err);
+}
+
+int stream_each(struct stream *s, int fd, uint64_t max, stream_entry_fn fn, void *user,
+	struct cloche_err *err)
+{
+	struct archive_entry *entry;
+	const void *rest;
 	ssize_t n;
+	int r;
 
+	*s = (struct stream){.max = max, .err = err};
+	sha256_init(&s->digest);
+	r = stream_open(s, fd);
+	while (r == 0) {
+		int got = archive_read_next_header(s->tar, &entry);
+
+		if (got == ARCHIVE_EOF)
+			break;
+		r = got < ARCHIVE_WARN ? stream_error(s, "", err)
+				       : stream_take_entry(s, entry, fn, user);
+	}
+	if (r < 0)
+		return r;
 	do
-		n = next_block(s, &p);
+		n = stream_next_block(s, &rest);
 	while (n > 0);
-	return n < 0 ? -s->err->code : 0;
+	return n < 0 ? -err->code : 0;
 }
 
-void stream_close(struct stream *s, struct archive *tar)
+void stream_close(struct stream *s)
 {
-	archive_read_free(tar);
+	archive_read_free(s->tar);
 	archive_read_free(s->raw);
-	s->raw = NULL;
+	s->raw = s->tar = NULL;
 }
 
-int stream_error(
-	const struct stream *s, struct archive *tar, const char *what, struct cloche_err *err)
+int stream_error(const struct stream *s, const char *what, struct cloche_err *err)
 {
 	/* An error of the first reader is the real reason. */
 	if (s->err->code == 0)
-		err_set(err, E_CORRUPT, "%s", archive_error_string(tar));
+		err_set(err, E_CORRUPT, "%s", archive_error_string(s->tar));
 	return *what ? err_wrap(err, -err->code, "%s", what) : -err->code;
 }

@@ -17,22 +17,24 @@ enum {
 /* The stream of an archive, decompressed, digested and limited. */
 struct stream {
 	struct archive *raw; /* decompresses */
+	struct archive *tar; /* takes apart */
 	struct sha256 digest;
 	uint64_t bytes, max; /* decompressed so far; its limit */
 	uint64_t told;       /* value of bytes at the last line of progress */
+	uint64_t entries;
 	struct cloche_err *err;
 };
 
-/* Open fd (borrowed), whose bytes may be compressed with gzip or zstd, as a tar archive. *ret is
- * for archive_read_next_header(); stream_close() frees both. */
-_warn_unused_ int stream_open(
-	struct stream *s, int fd, uint64_t max, struct archive **ret, struct cloche_err *err);
-/* Read the rest after the end of the archive, for the digest. */
-_warn_unused_ int stream_drain(struct stream *s, struct cloche_err *err);
-void stream_close(struct stream *s, struct archive *tar);
-/* Set the error of reading tar, with its reason. what: the name of an entry, or "". */
-int stream_error(
-	const struct stream *s, struct archive *tar, const char *what, struct cloche_err *err);
+/* Called for each entry, with its path as unpack_path() has made it. */
+typedef int (*stream_entry_fn)(
+	void *user, struct archive_entry *entry, char *path, struct cloche_err *err);
+/* Read fd (borrowed), a tar archive whose bytes may be compressed with gzip or zstd, to its end,
+ * also what follows the archive, for the digest. The caller closes s, also after a failure. */
+_warn_unused_ int stream_each(struct stream *s, int fd, uint64_t max, stream_entry_fn fn,
+	void *user, struct cloche_err *err);
+void stream_close(struct stream *s);
+/* Set the error of reading s->tar, with its reason. what: the name of an entry, or "". */
+int stream_error(const struct stream *s, const char *what, struct cloche_err *err);
 
 /* Clean a path of an archive: drop "." and doubled slashes; "" is the top. Absolute paths, ".." and
  * paths that are too deep or too long are refused (E_CORRUPT). ret has PATH_MAX bytes. */
