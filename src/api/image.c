@@ -2,8 +2,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "image/find.h"
-#include "image/pull.h"
-#include "image/save.h"
+#include "image/load.h"
 #include <cloche/image.h>
 
 #include <errno.h>
@@ -70,24 +69,6 @@ static json_t *digest_of(const char *hex)
 	return json_sprintf("sha256:%s", hex);
 }
 
-/* NULL becomes JSON null. */
-static json_t *text_of(const char *text)
-{
-	return text ? json_utf8(str_from(text)) : json_null();
-}
-
-static json_t *texts_of(char *const *v)
-{
-	json_t *list = json_array();
-
-	for (; list && v && *v; v++)
-		if (json_array_append_new(list, json_utf8(str_from(*v))) < 0) {
-			json_decref(list);
-			return NULL;
-		}
-	return list;
-}
-
 static json_t *layers_of(const cloche_image *image)
 {
 	const struct image_manifest *m = &image->manifest;
@@ -112,12 +93,13 @@ static int describe(cloche_image *image, struct cloche_err *err)
 	const struct image_config *c = &image->found.config;
 	_cleanup_json_ json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "id",
 		cloche_image_id(image), "digest", digest_of(image->found.hex), "names",
-		texts_of(image->names), "created", text_of(c->created), "architecture",
-		text_of(c->architecture), "os", text_of(c->os), "size", (json_int_t)image->size,
+		json_texts(image->names), "created", json_text(c->created), "architecture",
+		json_text(c->architecture), "os", json_text(c->os), "size", (json_int_t)image->size,
 		"layers", layers_of(image), "config",
-		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "env", texts_of(c->env), "entrypoint",
-			texts_of(c->entrypoint), "cmd", texts_of(c->cmd), "user", text_of(c->user),
-			"workdir", text_of(c->workdir), "volumes", texts_of(c->volumes)));
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "env", json_texts(c->env), "entrypoint",
+			json_texts(c->entrypoint), "cmd", json_texts(c->cmd), "user",
+			json_text(c->user), "workdir", json_text(c->workdir), "volumes",
+			json_texts(c->volumes)));
 
 	if (!o || json_text_write(&text, o, JSON_TEXT_COMPACT) < 0)
 		return err_nomem(err);
@@ -217,51 +199,33 @@ int cloche_image_find(const char *name, cloche_image **ret, cloche_err *err)
 
 /* --- loading --- */
 
-struct loading {
-	struct cloche_image_loading *of; /* the caller's */
-	struct image_store *store;
-	struct image_index stored;
-	struct cloche_err *err;
-};
-
-static bool on_step(void *user, const char *step, uint64_t bytes)
-{
-	struct loading *l = user;
-
-	return !l->of->step || l->of->step(step, bytes, l->of->user);
-}
-
 static bool on_read(void *user, uint64_t bytes)
 {
-	return on_step(user, "reading the archive", bytes);
+	const struct cloche_image_loading *l = user;
+
+	return !l->step || l->step("reading the archive", bytes, l->user);
 }
 
-static void on_stored(void *user, const struct image_entry *entry)
-{
-	struct loading *l = user;
-
-	(void)!image_index_add(&l->stored, entry, NULL);
-}
-
-static int tell_stored(struct loading *l, struct cloche_err *err)
+static int tell_stored(struct image_store *s, const struct image_index *stored,
+	const struct cloche_image_loading *to, struct cloche_err *err)
 {
 	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
-	int r = image_store_read(l->store, &index, err);
+	int r = image_store_read(s, &index, err);
 
-	for (size_t i = 0; r == 0 && l->of->stored && i < l->stored.n; i++) {
+	for (size_t i = 0; r == 0 && to->stored && i < stored->n; i++) {
 		_cleanup_(cloche_image_freep) cloche_image *image = NULL;
 
-		if (was_before(&l->stored, i))
+		if (was_before(stored, i))
 			continue;
-		r = make_image(l->store, &index, l->stored.entries[i].hex, &image, err);
-		if (r == 0 && !l->of->stored(image, l->of->user))
+		r = make_image(s, &index, stored->entries[i].hex, &image, err);
+		if (r == 0 && !to->stored(image, to->user))
 			break;
 	}
 	return r;
 }
 
-static int open_source(struct loading *l, const char *path, int fd, struct image_source *ret,
-	struct cloche_err *err)
+static int open_source(struct image_store *s, const char *path, int fd,
+	struct cloche_image_loading *loading, struct image_source *ret, struct cloche_err *err)
 {
 	_cleanup_fd_ int opened = -1;
 	struct stat st;
@@ -271,29 +235,23 @@ static int open_source(struct loading *l, const char *path, int fd, struct image
 		if (opened < 0 || fstat(opened, &st) < 0)
 			return err_sys(err, errno, "open %s", path);
 		if (S_ISDIR(st.st_mode)) {
-			image_source_init_dir(ret, l->store, TAKE_FD(opened));
+			image_source_init_dir(ret, s, TAKE_FD(opened));
 			return 0;
 		}
 		fd = opened;
 	}
-	return image_source_read_archive(ret, l->store, fd, on_read, l, err);
-}
-
-static struct image_load job_of(struct loading *l)
-{
-	return (struct image_load){
-		.name = l->of->name, .step = on_step, .stored = on_stored, .user = l};
+	return image_source_read_archive(ret, s, fd, on_read, loading, err);
 }
 
 /* r is the result of the store's own part. */
-static int finish_loading(
-	struct loading *l, const struct image_load *job, int r, struct cloche_err *err)
+static int finish_loading(struct image_store *s, struct cloche_image_loading *loading,
+	struct image_load *job, int r, struct cloche_err *err)
 {
-	l->of->owners_noted = job->owners;
-	l->of->devices_left_out = job->skipped;
+	loading->owners_noted = job->owners;
+	loading->devices_left_out = job->skipped;
 	if (r == 0)
-		r = tell_stored(l, err);
-	image_index_done(&l->stored);
+		r = tell_stored(s, &job->stored, loading, err);
+	image_index_done(&job->stored);
 	return r;
 }
 
@@ -316,8 +274,7 @@ int cloche_image_load(
 {
 	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
 	_cleanup_(image_source_donep) struct image_source from = IMAGE_SOURCE_NULL;
-	struct loading l = {.of = loading, .store = &s};
-	struct image_load job = job_of(&l);
+	struct image_load job = {.step = loading->step, .user = loading->user};
 	char name[IMAGE_REF_MAX];
 	int r = loading->name ? full_name(loading->name, name, err) : 0;
 
@@ -327,19 +284,18 @@ int cloche_image_load(
 		r = image_store_open(&s, err);
 	if (r < 0)
 		return r;
-	r = open_source(&l, source, fd, &from, err);
+	r = open_source(&s, source, fd, loading, &from, err);
 	if (r == 0)
 		r = image_load(&s, &from, &job, err);
 	if (r < 0)
 		err_wrap(err, r, "load %s", source ? source : "the archive");
-	return finish_loading(&l, &job, r, err);
+	return finish_loading(&s, loading, &job, r, err);
 }
 
 int cloche_image_pull(const char *name, struct cloche_image_loading *loading, cloche_err *err)
 {
 	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
-	struct loading l = {.of = loading, .store = &s};
-	struct image_load job = job_of(&l);
+	struct image_load job = {.step = loading->step, .user = loading->user};
 	char full[IMAGE_REF_MAX];
 	int r = loading->name ? full_name(loading->name, full, err) : 0;
 
@@ -350,7 +306,7 @@ int cloche_image_pull(const char *name, struct cloche_image_loading *loading, cl
 	if (r < 0)
 		return r;
 	r = image_pull(&s, name, &job, err);
-	return finish_loading(&l, &job, r, err);
+	return finish_loading(&s, loading, &job, r, err);
 }
 
 int cloche_image_save(const char *const *names, int fd, cloche_err *err)

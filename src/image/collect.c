@@ -4,7 +4,6 @@
  * incomplete layer under its name. */
 #include "base/fd.h"
 #include "base/fs.h"
-#include "base/rand.h"
 #include "image/store.h"
 
 #include <errno.h>
@@ -15,38 +14,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct used {
-	char (*hex)[IMAGE_HEX + 1]; /* heap */
-	size_t n, room;
-};
+/* Digests, one behind the other, each with its terminator. */
+enum { USED_BYTES = IMAGE_HEX + 1, USED_MAX = IMAGE_MAX_ENTRIES * (IMAGE_MAX_LAYERS + 2) };
 
-static int used_add(struct used *u, const char *hex)
+static int used_add(struct buf *used, const char *hex)
 {
-	if (u->n == u->room) {
-		size_t room = u->room ? 2 * u->room : 64;
-		void *grown = reallocarray(u->hex, room, sizeof(*u->hex));
-
-		if (!grown)
-			return -ENOMEM;
-		u->hex = grown;
-		u->room = room;
-	}
-	memcpy(u->hex[u->n++], hex, IMAGE_HEX + 1);
-	return 0;
+	return buf_add(used, hex, USED_BYTES);
 }
 
-static int compare(const void *a, const void *b)
+static int used_compare(const void *a, const void *b)
 {
 	return memcmp(a, b, IMAGE_HEX);
 }
 
-static bool used_has(const struct used *u, const char *hex)
+static void used_sort(struct buf *used)
 {
-	return u->n && bsearch(hex, u->hex, u->n, sizeof(*u->hex), compare);
+	if (buf_len(used))
+		qsort(buf_data(used), buf_len(used) / USED_BYTES, USED_BYTES, used_compare);
 }
 
-static int add_image(struct image_store *s, const char *hex, struct used *blobs,
-	struct used *layers, struct cloche_err *err)
+static bool used_has(const struct buf *used, const char *hex)
+{
+	return buf_len(used) &&
+	       bsearch(hex, buf_data(used), buf_len(used) / USED_BYTES, USED_BYTES, used_compare);
+}
+
+static int used_add_image(struct image_store *s, const char *hex, struct buf *blobs,
+	struct buf *layers, struct cloche_err *err)
 {
 	_cleanup_(image_config_donep) struct image_config c = IMAGE_CONFIG_NULL;
 	struct image_manifest m;
@@ -71,17 +65,17 @@ static int add_image(struct image_store *s, const char *hex, struct used *blobs,
 static bool remove_layer(int layers, const char *name)
 {
 	_cleanup_fd_ int fd = openat(layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	char gone[32];
+	char gone[IMAGE_TEMP_NAME];
 
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return false;
-	snprintf(gone, sizeof(gone), "new-%016llx", (unsigned long long)rand_u64());
+	image_temp_name(gone);
 	if (renameat(layers, name, layers, gone) == 0)
 		(void)fs_remove_tree(layers, gone);
 	return true;
 }
 
-static int sweep(int at, const struct used *used, bool of_layers, struct image_freed *ret)
+static int sweep(int at, const struct buf *used, bool of_layers, struct image_freed *ret)
 {
 	_cleanup_(fs_list_closep) DIR *d = fs_list(at, ".");
 	const struct dirent *e;
@@ -108,24 +102,19 @@ static int sweep(int at, const struct used *used, bool of_layers, struct image_f
 int image_store_collect(struct image_store *s, const struct image_index *index,
 	struct image_freed *ret, struct cloche_err *err)
 {
-	struct used blobs = {0}, layers = {0};
+	_cleanup_(buf_donep) struct buf blobs = BUF_INIT((size_t)USED_MAX * USED_BYTES);
+	_cleanup_(buf_donep) struct buf layers = BUF_INIT((size_t)USED_MAX * USED_BYTES);
 	int r = 0;
 
 	*ret = (struct image_freed){0};
 	for (size_t i = 0; r == 0 && i < index->n; i++)
-		r = add_image(s, index->entries[i].hex, &blobs, &layers, err);
-	if (r == 0) {
-		if (blobs.n)
-			qsort(blobs.hex, blobs.n, sizeof(*blobs.hex), compare);
-		if (layers.n)
-			qsort(layers.hex, layers.n, sizeof(*layers.hex), compare);
-		r = sweep(s->blobs, &blobs, false, ret);
-		if (r == 0)
-			r = sweep(s->layers, &layers, true, ret);
-		if (r < 0)
-			r = err_sys(err, -r, "list what is stored");
-	}
-	free(blobs.hex);
-	free(layers.hex);
-	return r;
+		r = used_add_image(s, index->entries[i].hex, &blobs, &layers, err);
+	if (r < 0)
+		return r;
+	used_sort(&blobs);
+	used_sort(&layers);
+	r = sweep(s->blobs, &blobs, false, ret);
+	if (r == 0)
+		r = sweep(s->layers, &layers, true, ret);
+	return r < 0 ? err_sys(err, -r, "list what is stored") : 0;
 }

@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
-#include "base/rand.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,13 +21,12 @@ struct loading {
 	const struct image_source *source;
 	struct image_load *job;
 	struct image_index index; /* the future index */
-	struct image_index added;
 	char step[64];
 };
 
 static bool tell(struct loading *l, uint64_t bytes)
 {
-	return !l->job->step || l->job->step(l->job->user, l->step, bytes);
+	return !l->job->step || l->job->step(l->step, bytes, l->job->user);
 }
 
 static bool on_progress(void *user, uint64_t bytes)
@@ -106,11 +104,11 @@ static int unpack(struct loading *l, const char *blob, const char *diff_id, stru
 {
 	int layers = l->store->layers, r;
 	_cleanup_fd_ int dir = -1;
-	char name[32];
+	char name[IMAGE_TEMP_NAME];
 
 	if (faccessat(layers, diff_id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
-	snprintf(name, sizeof(name), "new-%016llx", (unsigned long long)rand_u64());
+	image_temp_name(name);
 	if (mkdirat(layers, name, 0700) < 0)
 		return err_sys(err, errno, "create a layer");
 	dir = openat(layers, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -152,9 +150,9 @@ static int add_image(struct loading *l, struct image_entry e, const struct image
 	/* Add an image without a name only once. */
 	for (size_t i = 0; !e.name && i < l->index.n; i++)
 		if (strcmp(l->index.entries[i].hex, e.hex) == 0)
-			return image_index_add(&l->added, &e, err);
+			return image_index_add(&l->job->stored, &e, err);
 	r = image_index_add(&l->index, &e, err);
-	return r < 0 ? r : image_index_add(&l->added, &e, err);
+	return r < 0 ? r : image_index_add(&l->job->stored, &e, err);
 }
 
 /* Load a blob of an OCI layout. */
@@ -327,9 +325,9 @@ static int load_any(struct loading *l, struct cloche_err *err)
 		r = err_set(err, E_CORRUPT,
 			"it is neither an OCI layout nor what \"docker save\" or \"podman save\" "
 			"write");
-	if (r == 0 && l->job->name && l->added.n > 1)
+	if (r == 0 && l->job->name && l->job->stored.n > 1)
 		r = err_set(err, E_USAGE, "it has %zu images, which cannot all have one name",
-			l->added.n);
+			l->job->stored.n);
 	return r < 0 ? r : image_store_write(l->store, &l->index, err);
 }
 
@@ -353,11 +351,10 @@ int image_load(struct image_store *s, const struct image_source *source, struct 
 	if (lock < 0)
 		return lock;
 	r = load_any(&l, err);
-	if (r < 0)
+	if (r < 0) {
 		give_back(&l);
-	for (size_t i = 0; r == 0 && job->stored && i < l.added.n; i++)
-		job->stored(job->user, &l.added.entries[i]);
+		image_index_done(&job->stored);
+	}
 	image_index_done(&l.index);
-	image_index_done(&l.added);
 	return r;
 }

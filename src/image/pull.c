@@ -5,10 +5,10 @@
  * only what is missing. Pulls from one registry take turns, so they get no blob twice, and a
  * registry that hangs holds up no other one. Without skopeo, or for an image that no registry has
  * ("localhost/..."), an engine that has the image saves it as an archive. */
-#include "image/pull.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/program.h"
+#include "image/load.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,13 +32,15 @@ static void last_line(struct str text, char *ret, size_t size)
 	}
 }
 
+/* Wait for the end of a program. Takes trouble, from which its messages come. */
 static int finish(pid_t pid, int trouble, const char *path, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TROUBLE);
+	_cleanup_fd_ int messages = trouble;
 	char why[512];
 	int status;
 
-	if (fd_read_to_end(trouble, &text) == -E2BIG) {
+	if (fd_read_to_end(messages, &text) == -E2BIG) {
 		/* Do not leave it blocked on a pipe that is no longer read. */
 		kill(pid, SIGTERM);
 	}
@@ -51,37 +53,31 @@ static int finish(pid_t pid, int trouble, const char *path, struct cloche_err *e
 	return err_set(err, E_SYSTEM, "%s: %s", path, why);
 }
 
-static int start(const char *const *argv, int out, int trouble, pid_t *ret, struct cloche_err *err)
+static int start(
+	const char *const *argv, int out, pid_t *ret, int *ret_trouble, struct cloche_err *err)
 {
 	const struct program_spawn spawn = {
-		.path = argv[0], .argv = argv, .env = environ, .stdio = {-1, out, trouble}};
+		.path = argv[0], .argv = argv, .env = environ, .stdio = {-1, out, -1}};
 
-	return program_start(&spawn, ret, NULL, err);
+	return image_start_program(spawn, ret, ret_trouble, err);
 }
 
 static bool tell(struct image_load *job, const char *step)
 {
-	return !job->step || job->step(job->user, step, 0);
+	return !job->step || job->step(step, 0, job->user);
 }
 
 static int run_skopeo(char *path, const char *name, int dir, struct cloche_err *err)
 {
 	_cleanup_(freep) char *from = NULL, *to = NULL;
-	int trouble[2], r;
+	int trouble, r;
 	pid_t pid;
 
 	if (asprintf(&from, "docker://%s", name) < 0 ||
 		asprintf(&to, "oci:/proc/%d/fd/%d:x", (int)getpid(), dir) < 0)
 		return err_nomem(err);
-	r = fd_pipe(trouble);
-	if (r < 0)
-		return err_sys(err, -r, "make a pipe");
-	r = start((const char *const[]){path, "copy", from, to, NULL}, -1, trouble[1], &pid, err);
-	trouble[1] = fd_close(trouble[1]);
-	if (r == 0)
-		r = finish(pid, trouble[0], path, err);
-	fd_close(trouble[0]);
-	return r;
+	r = start((const char *const[]){path, "copy", from, to, NULL}, -1, &pid, &trouble, err);
+	return r < 0 ? r : finish(pid, trouble, path, err);
 }
 
 /* Return the byte of the file of locks that stands for the registry of an image. */
@@ -124,7 +120,7 @@ static int pull_by_skopeo(struct image_store *s, char *path, const char *name,
 {
 	_cleanup_(image_source_donep) struct image_source source = IMAGE_SOURCE_NULL;
 	_cleanup_fd_ int turn = take_turn(s, str_from(name), job, err);
-	char temp[32];
+	char temp[IMAGE_TEMP_NAME];
 	int dir = turn < 0 ? turn : image_temp_make(s, temp, err), r;
 
 	if (dir < 0)
@@ -145,27 +141,24 @@ static int pull_by_engine(struct image_store *s, char *path, const char *name,
 {
 	_cleanup_(image_source_donep) struct image_source source = IMAGE_SOURCE_NULL;
 	const char *const argv[] = {path, "save", name, NULL};
-	int out[2] = {-1, -1}, trouble[2] = {-1, -1}, r, read;
+	int out[2], trouble, read, r = fd_pipe(out);
 	pid_t pid;
 
-	r = fd_pipe(out);
-	if (r == 0)
-		r = fd_pipe(trouble);
-	r = r < 0 ? err_sys(err, -r, "make a pipe") : start(argv, out[1], trouble[1], &pid, err);
-	out[1] = fd_close(out[1]);
-	trouble[1] = fd_close(trouble[1]);
+	if (r < 0)
+		return err_sys(err, -r, "make a pipe");
+	r = start(argv, out[1], &pid, &trouble, err);
+	fd_close(out[1]);
 	if (r == 0) {
 		struct cloche_err own = CLOCHE_ERR_INIT;
 
 		read = image_source_read_archive(&source, s, out[0], NULL, NULL, &own);
 		out[0] = fd_close(out[0]);
-		r = finish(pid, trouble[0], path, err);
+		r = finish(pid, trouble, path, err);
 		/* If the engine failed, its message explains the broken archive. */
 		if (r == 0 && read < 0 && (r = read) < 0 && err)
 			*err = own;
 	}
 	fd_close(out[0]);
-	fd_close(trouble[0]);
 	return r < 0 ? r : image_load(s, &source, job, err);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "image/save.h"
 #include "base/fd.h"
 #include "base/fs.h"
+#include "image/store.h"
 #include "image/unpack.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ int image_save(
 	_cleanup_(freep) struct image_manifest *manifests =
 		calloc(images->n + 1, sizeof(*manifests));
 	_cleanup_fd_ int temp = -1;
-	char name[32];
+	char name[IMAGE_TEMP_NAME];
 	int r = 0;
 
 	if (!manifests)

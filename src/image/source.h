@@ -15,9 +15,9 @@ struct source_file {
 };
 
 struct image_source {
-	struct image_store *store; /* borrowed */
-	int dir;                   /* owned */
-	char temp[32];             /* of an archive: the name of dir in the store */
+	struct image_store *store;  /* borrowed */
+	int dir;                    /* owned */
+	char temp[IMAGE_TEMP_NAME]; /* of an archive: the name of dir in the store */
 	bool archive;
 	struct source_file *files; /* heap */
 	size_t n;

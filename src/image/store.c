@@ -61,33 +61,22 @@ void image_store_close(struct image_store *s)
 	*s = IMAGE_STORE_NULL;
 }
 
-/* Call fn with each name; fn may remove it. */
-static int each_name(int at, int (*fn)(void *user, const char *name), void *user)
+/* Remove temporary files that can be locked: their makers are gone. */
+static void sweep_temporary(int at)
 {
-	_cleanup_(fs_list_closep) DIR *d = fs_list(at, ".");
+	_cleanup_(fs_list_closep) DIR *list = fs_list(at, ".");
 	const struct dirent *e;
-	int r = 0;
 
-	if (!d)
-		return -errno;
-	while (r == 0 && (e = fs_list_next(d)))
-		r = fn(user, e->d_name);
-	return r;
-}
+	while (list && (e = fs_list_next(list))) {
+		struct str name = str_from(e->d_name);
+		_cleanup_fd_ int fd = -1;
 
-/* Remove a temporary file if it can be locked: then its maker is gone. */
-static int sweep_one(void *user, const char *name)
-{
-	int at = *(int *)user;
-	_cleanup_fd_ int fd = -1;
-
-	if (!str_starts(str_from(name), STR(TEMPORARY)) && !str_ends(str_from(name), STR(".tmp")))
-		return 0;
-	fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return 0;
-	(void)fs_remove_tree(at, name);
-	return 0;
+		if (!str_starts(name, STR(TEMPORARY)) && !str_ends(name, STR(".tmp")))
+			continue;
+		fd = openat(at, e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+			(void)fs_remove_tree(at, e->d_name);
+	}
 }
 
 int image_store_lock(
@@ -107,28 +96,28 @@ int image_store_lock(
 	if (r < 0)
 		return err_sys(err, errno, "lock the images");
 	/* Blobs and layers are only made under the lock, so unfinished ones are from a crash. */
-	(void)each_name(s->dir, sweep_one, &s->dir);
-	(void)each_name(s->blobs, sweep_one, &s->blobs);
-	(void)each_name(s->layers, sweep_one, &s->layers);
+	sweep_temporary(s->dir);
+	sweep_temporary(s->blobs);
+	sweep_temporary(s->layers);
 	if (faccessat(s->dir, "oci-layout", F_OK, 0) < 0)
 		r = fs_write_atomic(s->dir, "oci-layout",
 			STR("{\"imageLayoutVersion\":\"1.0.0\"}\n"), 0600, false, err);
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
-static void new_name(char *ret)
+void image_temp_name(char ret[IMAGE_TEMP_NAME])
 {
-	snprintf(ret, 32, TEMPORARY "%016llx", (unsigned long long)rand_u64());
+	snprintf(ret, IMAGE_TEMP_NAME, TEMPORARY "%016llx", (unsigned long long)rand_u64());
 }
 
-int image_temp_make(struct image_store *s, char *ret_name, struct cloche_err *err)
+int image_temp_make(struct image_store *s, char ret_name[IMAGE_TEMP_NAME], struct cloche_err *err)
 {
 	/* It may be swept before it is locked: then try again. */
 	for (int tries = 0; tries < 8; tries++) {
 		_cleanup_fd_ int fd = -1;
 		struct stat st;
 
-		new_name(ret_name);
+		image_temp_name(ret_name);
 		if (mkdirat(s->dir, ret_name, 0700) < 0)
 			return err_sys(err, errno, "create images/%s", ret_name);
 		fd = openat(s->dir, ret_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -174,20 +163,17 @@ bool image_blob_has(const struct image_store *s, const char *hex)
 	return faccessat(s->blobs, hex, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int check_digest(struct sha256 *h, const char *want, struct cloche_err *err)
+static int check_digest(const char *hex, const char *want, struct cloche_err *err)
 {
-	char hex[SHA256_HEX_MAX];
-
-	sha256_hex(h, hex);
-	if (strcmp(hex, want) == 0)
-		return 0;
-	return err_set(
-		err, E_CORRUPT, "the bytes that should be sha256:%s are sha256:%s", want, hex);
+	return strcmp(hex, want) == 0
+		       ? 0
+		       : err_set(err, E_CORRUPT, "the bytes that should be sha256:%s are sha256:%s",
+				 want, hex);
 }
 
 int image_blob_read(struct image_store *s, const char *hex, struct buf *ret, struct cloche_err *err)
 {
-	struct sha256 h;
+	char digest[SHA256_HEX_MAX];
 	int r;
 
 	if (!image_blob_has(s, hex))
@@ -195,9 +181,8 @@ int image_blob_read(struct image_store *s, const char *hex, struct buf *ret, str
 	r = fs_read_file(s->blobs, hex, ret, err);
 	if (r < 0)
 		return r;
-	sha256_init(&h);
-	sha256_add(&h, buf_str(ret));
-	return check_digest(&h, hex, err);
+	sha256_text(buf_str(ret), digest);
+	return check_digest(digest, hex, err);
 }
 
 static int write_failed(int r, struct cloche_err *err)
@@ -208,15 +193,15 @@ static int write_failed(int r, struct cloche_err *err)
 }
 
 /* Digest fd from its beginning and, unless out is negative, copy it there. */
-static int read_through(
-	int fd, int out, struct sha256 *h, uint64_t *ret_size, struct cloche_err *err)
+static int read_through(int fd, int out, struct image_blob *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *chunk = malloc(CHUNK);
+	struct sha256 h;
 	uint64_t size = 0;
 
 	if (!chunk)
 		return err_nomem(err);
-	sha256_init(h);
+	sha256_init(&h);
 	for (;;) {
 		ssize_t n = pread(fd, chunk, CHUNK, (off_t)size);
 		int r;
@@ -227,43 +212,42 @@ static int read_through(
 			return err_sys(err, errno, "read a blob");
 		if (n == 0)
 			break;
-		sha256_add(h, str_make(chunk, (size_t)n));
+		sha256_add(&h, str_make(chunk, (size_t)n));
 		r = out < 0 ? 0 : fd_write_all(out, chunk, (size_t)n);
 		if (r < 0)
 			return write_failed(r, err);
 		size += (uint64_t)n;
 	}
-	*ret_size = size;
+	sha256_hex(&h, ret->hex);
+	ret->size = size;
 	return 0;
 }
 
-static int check(
-	struct sha256 *h, uint64_t size, const struct image_blob *want, struct cloche_err *err)
+static int check(const struct image_blob *b, const struct image_blob *want, struct cloche_err *err)
 {
-	if (want->size && size != want->size)
+	if (want->size && b->size != want->size)
 		return err_set(err, E_CORRUPT, "sha256:%s has %llu bytes and should have %llu",
-			want->hex, (unsigned long long)size, (unsigned long long)want->size);
-	return check_digest(h, want->hex, err);
+			want->hex, (unsigned long long)b->size, (unsigned long long)want->size);
+	return check_digest(b->hex, want->hex, err);
 }
 
 int image_blob_copy(
 	struct image_store *s, int fd, const struct image_blob *want, struct cloche_err *err)
 {
 	_cleanup_fd_ int out = -1;
-	struct sha256 h;
-	uint64_t size;
-	char name[32];
+	struct image_blob copied;
+	char name[IMAGE_TEMP_NAME];
 	int r;
 
 	if (image_blob_has(s, want->hex))
 		return 0;
-	new_name(name);
+	image_temp_name(name);
 	out = openat(s->blobs, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (out < 0)
 		return err_sys(err, errno, "create a blob");
-	r = read_through(fd, out, &h, &size, err);
+	r = read_through(fd, out, &copied, err);
 	if (r == 0)
-		r = check(&h, size, want, err);
+		r = check(&copied, want, err);
 	if (r == 0 && renameat(s->blobs, name, s->blobs, want->hex) < 0)
 		r = err_sys(err, errno, "store sha256:%s", want->hex);
 	if (r < 0)
@@ -275,8 +259,7 @@ int image_blob_move(struct image_store *s, int dir, const char *name, struct ima
 	struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	struct sha256 h;
-	uint64_t size;
+	struct image_blob found;
 	int r;
 
 	/* It may already have been moved for another image of the archive. */
@@ -284,33 +267,15 @@ int image_blob_move(struct image_store *s, int dir, const char *name, struct ima
 		return 0;
 	if (fd < 0)
 		return err_sys(err, errno, "open a file of the archive");
-	r = read_through(fd, -1, &h, &size, err);
+	r = read_through(fd, -1, &found, err);
+	if (r == 0 && want->hex[0])
+		r = check(&found, want, err);
 	if (r < 0)
 		return r;
-	if (want->hex[0])
-		r = check(&h, size, want, err);
-	else
-		sha256_hex(&h, want->hex);
-	want->size = size;
-	if (r < 0)
-		return r;
+	*want = found;
 	/* Link it, as one file of the archive may be several layers. */
 	if (linkat(dir, name, s->blobs, want->hex, 0) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "store sha256:%s", want->hex);
-	return 0;
-}
-
-struct linking {
-	const struct image_store *s;
-	int to;
-};
-
-static int link_one(void *user, const char *name)
-{
-	const struct linking *l = user;
-
-	if (image_is_hex(str_from(name)))
-		(void)!linkat(l->s->blobs, name, l->to, name, 0);
 	return 0;
 }
 
@@ -318,16 +283,17 @@ void image_blobs_link(const struct image_store *s, int dir)
 {
 	_cleanup_fd_ int outer = make_dir(dir, "blobs", NULL);
 	_cleanup_fd_ int to = outer < 0 ? -1 : make_dir(outer, "sha256", NULL);
-	struct linking l = {s, to};
+	_cleanup_(fs_list_closep) DIR *list = to < 0 ? NULL : fs_list(s->blobs, ".");
+	const struct dirent *e;
 
-	if (to >= 0)
-		(void)each_name(s->blobs, link_one, &l);
+	while (list && (e = fs_list_next(list)))
+		if (image_is_hex(str_from(e->d_name)))
+			(void)!linkat(s->blobs, e->d_name, to, e->d_name, 0);
 }
 
 int image_blob_put(
 	struct image_store *s, struct str text, struct image_blob *ret, struct cloche_err *err)
 {
-
 	sha256_text(text, ret->hex);
 	ret->size = text.n;
 	return image_blob_has(s, ret->hex)

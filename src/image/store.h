@@ -35,9 +35,12 @@ static inline void image_store_closep(struct image_store *s)
 _warn_unused_ int image_store_lock(
 	struct image_store *s, void (*waiting)(void *user), void *user, struct cloche_err *err);
 
-/* Make a new locked directory in s->dir for the caller, and return its descriptor. ret_name has 32
- * bytes. */
-_warn_unused_ int image_temp_make(struct image_store *s, char *ret_name, struct cloche_err *err);
+enum { IMAGE_TEMP_NAME = sizeof("new-") + 16 };
+/* Make a new name for something that image_store_lock() may remove. */
+void image_temp_name(char ret[IMAGE_TEMP_NAME]);
+/* Make a new locked directory in s->dir for the caller, and return its descriptor. */
+_warn_unused_ int image_temp_make(
+	struct image_store *s, char ret_name[IMAGE_TEMP_NAME], struct cloche_err *err);
 void image_temp_remove(struct image_store *s, const char *name);
 
 /* Read the index. It is empty if there are no images yet. */
@@ -79,3 +82,7 @@ struct image_freed {
 /* Remove blobs and layers that no image of the index uses. Under the lock. */
 _warn_unused_ int image_store_collect(struct image_store *s, const struct image_index *index,
 	struct image_freed *ret, struct cloche_err *err);
+
+/* Write these images to out (borrowed) as an archive with an OCI layout. Blobs are not changed. */
+_warn_unused_ int image_save(
+	struct image_store *s, const struct image_index *images, int out, struct cloche_err *err);

@@ -2,26 +2,43 @@
 #include "image/unpack.h"
 #include "base/fd.h"
 #include "base/parse.h"
-#include "base/program.h"
 #include "base/utf8.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { MAX_LINES = 1 << 20, MAX_TEXT = 4096 };
 
-static int start(
-	const char *what, int in, int dir, int out, int trouble, pid_t *ret, struct cloche_err *err)
+int image_start_program(
+	struct program_spawn spawn, pid_t *ret_pid, int *ret_trouble, struct cloche_err *err)
+{
+	int trouble[2], r = fd_pipe(trouble);
+
+	if (r < 0)
+		return err_sys(err, -r, "make a pipe");
+	spawn.stdio[2] = trouble[1];
+	r = program_start(&spawn, ret_pid, NULL, err);
+	fd_close(trouble[1]);
+	if (r < 0)
+		fd_close(trouble[0]);
+	else
+		*ret_trouble = trouble[0];
+	return r;
+}
+
+static int start(const char *what, int in, int dir, int out, pid_t *ret_pid, int *ret_trouble,
+	struct cloche_err *err)
 {
 	const struct program_fd fds[] = {{in, UNPACK_FD_IN}, {dir, UNPACK_FD_DIR}};
-	const char *const argv[] = {"cloche-unpack", what, NULL};
 	const struct program_spawn spawn = {
-		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, out, trouble}};
+		.argv = (const char *const[]){"cloche-unpack", what, NULL},
+		.fds = fds,
+		.fds_n = ARRAY_SIZE(fds),
+		.stdio = {-1, out, -1}};
 
-	return program_start(&spawn, ret, NULL, err);
+	return image_start_program(spawn, ret_pid, ret_trouble, err);
 }
 
 static int dispatch(const struct unpack_job *job, struct str line, struct cloche_err *err)
@@ -98,8 +115,10 @@ static int take_trouble(int fd, int status, struct cloche_err *err)
 	return -(int)code;
 }
 
+/* Takes trouble. r is the result of reading its answers. */
 static int finish(pid_t pid, int trouble, int r, struct cloche_err *err)
 {
+	_cleanup_fd_ int errors = trouble;
 	int status;
 
 	if (r < 0)
@@ -109,40 +128,29 @@ static int finish(pid_t pid, int trouble, int r, struct cloche_err *err)
 			return err_sys(err, errno, "wait for cloche-unpack");
 	if (r < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		return r;
-	return take_trouble(trouble, status, err);
+	return take_trouble(errors, status, err);
 }
 
 int unpack_run(const struct unpack_job *job, struct cloche_err *err)
 {
-	static const char *const names[] = {[UNPACK_LAYER] = "layer", [UNPACK_FILES] = "files"};
-	int out[2] = {-1, -1}, trouble[2] = {-1, -1}, r;
+	int out[2], trouble, r = fd_pipe(out);
 	pid_t pid;
 
-	r = fd_pipe(out);
+	if (r < 0)
+		return err_sys(err, -r, "make a pipe");
+	r = start(job->what, job->in, job->dir, out[1], &pid, &trouble, err);
+	fd_close(out[1]);
 	if (r == 0)
-		r = fd_pipe(trouble);
-	r = r < 0 ? err_sys(err, -r, "make a pipe")
-		  : start(names[job->what], job->in, job->dir, out[1], trouble[1], &pid, err);
-	out[1] = fd_close(out[1]);
-	trouble[1] = fd_close(trouble[1]);
-	if (r == 0)
-		r = finish(pid, trouble[0], read_lines(job, out[0], err), err);
+		r = finish(pid, trouble, read_lines(job, out[0], err), err);
 	fd_close(out[0]);
-	fd_close(trouble[0]);
 	return r;
 }
 
 int unpack_pack_to(int out, int dir, int list, struct cloche_err *err)
 {
-	int trouble[2], r = fd_pipe(trouble);
+	int trouble, r;
 	pid_t pid;
 
-	if (r < 0)
-		return err_sys(err, -r, "make a pipe");
-	r = start("pack", list, dir, out, trouble[1], &pid, err);
-	trouble[1] = fd_close(trouble[1]);
-	if (r == 0)
-		r = finish(pid, trouble[0], 0, err);
-	fd_close(trouble[0]);
-	return r;
+	r = start(UNPACK_PACK, list, dir, out, &pid, &trouble, err);
+	return r < 0 ? r : finish(pid, trouble, 0, err);
 }

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/macro.h"
+#include "base/program.h"
 #include "base/str.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +25,10 @@ enum { UNPACK_FILES_MAX = 16384 }; /* in an archive of an image, without links *
 #define UNPACK_OWNERS "owners"
 #define UNPACK_BYTES_MAX (64ULL << 30)
 
-enum unpack_what { UNPACK_LAYER, UNPACK_FILES };
+/* Its first argument: what it does. */
+#define UNPACK_LAYER "layer"
+#define UNPACK_FILES "files"
+#define UNPACK_PACK "pack"
 
 /* Takes a line other than progress. A negative result ends the unpacking. */
 typedef int (*unpack_line_fn)(void *user, struct str line, struct cloche_err *err);
@@ -32,7 +36,7 @@ typedef int (*unpack_line_fn)(void *user, struct str line, struct cloche_err *er
 typedef bool (*unpack_progress_fn)(void *user, uint64_t bytes);
 
 struct unpack_job {
-	enum unpack_what what;
+	const char *what;
 	int in, dir; /* borrowed */
 	unpack_line_fn line;
 	void *line_user;
@@ -45,3 +49,8 @@ _warn_unused_ int unpack_run(const struct unpack_job *job, struct cloche_err *er
 
 /* Write an archive of files in dir to out. list: a descriptor with lines "PATH NAME". */
 _warn_unused_ int unpack_pack_to(int out, int dir, int list, struct cloche_err *err);
+
+/* Start a program with one more end of a pipe: what it writes to standard error comes from
+ * *ret_trouble. */
+_warn_unused_ int image_start_program(
+	struct program_spawn spawn, pid_t *ret_pid, int *ret_trouble, struct cloche_err *err);

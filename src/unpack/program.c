@@ -82,11 +82,11 @@ int unpack_program(int argc, char **argv)
 		prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return 125;
 	r = narrow(&err);
-	if (r == 0 && strcmp(what, "layer") == 0)
+	if (r == 0 && strcmp(what, UNPACK_LAYER) == 0)
 		r = do_layer(&err);
-	else if (r == 0 && strcmp(what, "files") == 0)
+	else if (r == 0 && strcmp(what, UNPACK_FILES) == 0)
 		r = unpack_files(UNPACK_FD_IN, UNPACK_FD_DIR, UNPACK_BYTES_MAX, &err);
-	else if (r == 0 && strcmp(what, "pack") == 0)
+	else if (r == 0 && strcmp(what, UNPACK_PACK) == 0)
 		r = unpack_pack(STDOUT_FILENO, UNPACK_FD_DIR, UNPACK_FD_IN, &err);
 	else if (r == 0)
 		r = err_set(&err, E_USAGE, "cloche-unpack is started by cloche, not by hand");
