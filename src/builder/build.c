@@ -134,7 +134,7 @@ struct place {
 	int dir;  /* of all builds */
 	int lock; /* held */
 	char *path;
-	char *mine; /* our directory in it; NULL: not made */
+	char *mine; /* our directory in it; NULL: no lock yet */
 	char name[SHA256_HEX_MAX];
 };
 
@@ -151,10 +151,10 @@ static void place_done(struct place *p)
 /* Remove what killed builds have left: their locks are free. */
 static void sweep(int dir)
 {
-	_cleanup_(fs_list_closep) DIR *d = fs_list(dir, ".");
+	_cleanup_(fs_list_closep) DIR *list = fs_list(dir, ".");
 	const struct dirent *e;
 
-	while (d && (e = fs_list_next(d))) {
+	while (list && (e = fs_list_next(list))) {
 		_cleanup_(freep) char *lock = NULL;
 		_cleanup_fd_ int fd = -1;
 
@@ -196,11 +196,14 @@ static int place_take(cloche_image_build *b, struct place *p, struct cloche_err 
 		return p->dir;
 	snprintf(p->name, sizeof(p->name), "%s", b->hash);
 	sweep(p->dir);
-	return take_lock(b, p, err);
+	r = take_lock(b, p, err);
+	if (r < 0)
+		return r;
+	p->mine = fs_join(p->path, p->name);
+	return p->mine ? 0 : err_nomem(err);
 }
 
-static int write_context(
-	const struct recipe *recipe, int dir, const char *path, struct cloche_err *err)
+static int write_context(const struct recipe *recipe, const char *path, struct cloche_err *err)
 {
 	for (size_t i = 0; i < recipe->n; i++) {
 		const struct recipe_file *f = &recipe->files[i];
@@ -212,7 +215,7 @@ static int write_context(
 			return err_nomem(err);
 		r = fs_mkdirs(parent, 0755, err);
 		if (r == 0)
-			r = fs_write_atomic(dir, full, str_make(f->data, f->size),
+			r = fs_write_atomic(AT_FDCWD, full, str_make(f->data, f->size),
 				f->executable ? 0755 : 0644, false, err);
 		if (r < 0)
 			return r;
@@ -220,42 +223,27 @@ static int write_context(
 	return 0;
 }
 
-static int write_recipe(struct place *p, const struct recipe *recipe, struct cloche_err *err)
-{
-	_cleanup_(freep) char *context = NULL, *dockerfile = NULL;
-	int r;
-
-	if (!p->mine)
-		p->mine = fs_join(p->path, p->name);
-	(void)fs_remove_tree(p->dir, p->name);
-	context = p->mine ? fs_join(p->mine, "context") : NULL;
-	dockerfile = p->mine ? fs_join(p->mine, "Dockerfile") : NULL;
-	if (!context || !dockerfile)
-		return err_nomem(err);
-	r = fs_mkdirs(context, 0700, err);
-	if (r == 0)
-		r = fs_write_atomic(AT_FDCWD, dockerfile,
-			str_make(recipe->dockerfile, recipe->dockerfile_n), 0600, false, err);
-	return r < 0 ? r : write_context(recipe, AT_FDCWD, context, err);
-}
-
 /* --- layers --- */
 
 static int build_layer(struct place *p, struct engine *e, const struct recipe *recipe,
 	struct engine_build what, struct cloche_err *err)
 {
-	_cleanup_(freep) char *context = NULL, *dockerfile = NULL;
-	int r = write_recipe(p, recipe, err);
+	_cleanup_(freep) char *context = fs_join(p->mine, "context");
+	_cleanup_(freep) char *dockerfile = fs_join(p->mine, "Dockerfile");
+	int r;
 
-	if (r < 0)
-		return r;
-	context = fs_join(p->mine, "context");
-	dockerfile = fs_join(p->mine, "Dockerfile");
 	if (!context || !dockerfile)
 		return err_nomem(err);
+	(void)fs_remove_tree(p->dir, p->name);
+	r = fs_mkdirs(context, 0700, err);
+	if (r == 0)
+		r = fs_write_atomic(AT_FDCWD, dockerfile,
+			str_make(recipe->dockerfile, recipe->dockerfile_n), 0600, false, err);
+	if (r == 0)
+		r = write_context(recipe, context, err);
 	what.dockerfile = dockerfile;
 	what.context = context;
-	return engine_build(e, &what, err);
+	return r < 0 ? r : engine_build(e, &what, err);
 }
 
 /* *ret_made: when the existing image was made; 0: there was none. */
@@ -327,8 +315,7 @@ int build_archive(cloche_image_build *b,
 		r = place_take(b, &place, err);
 	if (r < 0)
 		return r;
-	place.mine = fs_join(place.path, place.name);
-	path = place.mine ? fs_join(place.mine, "archive") : NULL;
+	path = fs_join(place.mine, "archive");
 	r = path ? fs_mkdirs(place.mine, 0700, err) : err_nomem(err);
 	if (r == 0)
 		r = engine_save(&e, b->tag, path, err);

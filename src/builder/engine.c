@@ -8,7 +8,6 @@
 #include "builder/recipe.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +22,13 @@ void engine_done(struct engine *e)
 {
 	free(e->path);
 	*e = (struct engine){.stop_fd = -1};
+}
+
+static const char *engine_name(const struct engine *e)
+{
+	const char *slash = strrchr(e->path, '/');
+
+	return slash ? slash + 1 : e->path;
 }
 
 int engine_find(const char *wanted, struct engine *ret, struct cloche_err *err)
@@ -44,8 +50,7 @@ int engine_find(const char *wanted, struct engine *ret, struct cloche_err *err)
 		err_hint(err, "install podman, buildah or docker");
 		return -E_NOT_FOUND;
 	}
-	wanted = strrchr(ret->path, '/');
-	ret->is_buildah = strcmp(wanted ? wanted + 1 : ret->path, "buildah") == 0;
+	ret->is_buildah = strcmp(engine_name(ret), "buildah") == 0;
 	return 0;
 }
 
@@ -122,8 +127,8 @@ static void watch(struct call *c)
 	}
 }
 
-static int call(struct engine *e, const char *const *args, struct call *c, int *ret_status,
-	struct cloche_err *err)
+/* Return the program's exit status. */
+static int call(struct engine *e, const char *const *args, struct call *c, struct cloche_err *err)
 {
 	_cleanup_fd_ int out = -1, in = -1, pidfd = -1;
 	const char *argv[MAX_ARGS];
@@ -160,27 +165,34 @@ static int call(struct engine *e, const char *const *args, struct call *c, int *
 		end_line(c);
 	if (c->stopped)
 		return err_set(err, E_CANCELLED, "the build was stopped");
-	*ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-	return 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* --- what is asked for --- */
 
+/* Ask for a member of an image's description, as each kind of engine calls it. c->answer is for the
+ * answer. Return as call(). */
+static int inspect(struct engine *e, const char *docker, const char *buildah, const char *tag,
+	struct call *c, struct cloche_err *err)
+{
+	const char *const as_docker[] = {"image", "inspect", "--format", docker, tag, NULL};
+	const char *const as_buildah[] = {
+		"inspect", "--type", "image", "--format", buildah, tag, NULL};
+
+	return call(e, e->is_buildah ? as_buildah : as_docker, c, err);
+}
+
 int engine_created(struct engine *e, const char *tag, int64_t *ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf answer = BUF_INIT(MAX_ANSWER);
-	const char *const docker[] = {"image", "inspect", "--format", "{{.Created}}", tag, NULL};
-	const char *const buildah[] = {
-		"inspect", "--type", "image", "--format", "{{.OCIv1.Created}}", tag, NULL};
 	struct call c = {.answer = &answer};
-	int status, r = call(e, e->is_buildah ? buildah : docker, &c, &status, err);
-	struct str rest;
+	int r = inspect(e, "{{.Created}}", "{{.OCIv1.Created}}", tag, &c, err);
+	struct str rest = buf_str(&answer);
 	int64_t usec;
 
 	if (r < 0)
 		return r;
-	rest = buf_str(&answer);
-	if (status != 0 || parse_time(str_trim(str_next_line(&rest)), &usec) < 0)
+	if (r > 0 || parse_time(str_trim(str_next_line(&rest)), &usec) < 0)
 		return 0;
 	*ret = usec / (int64_t)USEC_PER_SEC;
 	return 1;
@@ -189,9 +201,7 @@ int engine_created(struct engine *e, const char *tag, int64_t *ret, struct cloch
 static int failed(const struct engine *e, const char *verb, const struct call *c, int status,
 	struct cloche_err *err)
 {
-	const char *name = strrchr(e->path, '/') ? strrchr(e->path, '/') + 1 : e->path;
-
-	return err_set(err, E_IMAGE, "%s %s ended with status %d: %s", name, verb, status,
+	return err_set(err, E_IMAGE, "%s %s ended with status %d: %s", engine_name(e), verb, status,
 		c->last[0] ? c->last : "it said nothing");
 }
 
@@ -201,34 +211,30 @@ int engine_build(struct engine *e, const struct engine_build *what, struct cloch
 	const char *args[MAX_ARGS] = {"build"};
 	struct call c = {0};
 	size_t n = 1;
-	int status, r;
+	int r;
 
 	if (what->fresh)
 		args[n++] = "--no-cache";
 	if (what->fresh && !what->local)
 		args[n++] = "--pull";
 	memcpy(args + n, named, sizeof(named));
-	r = call(e, args, &c, &status, err);
-	return r < 0 || status == 0 ? r : failed(e, "build", &c, status, err);
+	r = call(e, args, &c, err);
+	return r <= 0 ? r : failed(e, "build", &c, r, err);
 }
 
 int engine_id(struct engine *e, const char *tag, char ret[SHA256_HEX_MAX], struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf answer = BUF_INIT(MAX_ANSWER);
-	const char *const docker[] = {"image", "inspect", "--format", "{{.Id}}", tag, NULL};
-	const char *const buildah[] = {
-		"inspect", "--type", "image", "--format", "{{.FromImageID}}", tag, NULL};
 	struct call c = {.answer = &answer};
-	int status, r = call(e, e->is_buildah ? buildah : docker, &c, &status, err);
-	struct str id;
+	int r = inspect(e, "{{.Id}}", "{{.FromImageID}}", tag, &c, err);
+	struct str rest = buf_str(&answer), id = str_next_line(&rest);
 
 	if (r < 0)
 		return r;
-	id = str_prefix(buf_str(&answer), str_chr(buf_str(&answer), '\n'));
 	if (str_starts(id, STR("sha256:")))
 		id = str_from_index(id, 7);
-	if (status != 0 || id.n != SHA256_HEX_MAX - 1)
-		return failed(e, "inspect", &c, status, err);
+	if (r > 0 || id.n != SHA256_HEX_MAX - 1)
+		return failed(e, "inspect", &c, r, err);
 	snprintf(ret, SHA256_HEX_MAX, "%.*s", STR_FMT(id));
 	return 0;
 }
@@ -239,13 +245,13 @@ int engine_save(struct engine *e, const char *tag, const char *path, struct cloc
 	const char *const docker[] = {"save", "-o", path, tag, NULL};
 	const char *buildah[] = {"push", tag, NULL, NULL};
 	struct call c = {0};
-	int status, r;
+	int r;
 
 	if (asprintf(&archive, "oci-archive:%s", path) < 0) {
 		archive = NULL;
 		return err_nomem(err);
 	}
 	buildah[2] = archive;
-	r = call(e, e->is_buildah ? buildah : docker, &c, &status, err);
-	return r < 0 || status == 0 ? r : failed(e, "save", &c, status, err);
+	r = call(e, e->is_buildah ? buildah : docker, &c, err);
+	return r <= 0 ? r : failed(e, "save", &c, r, err);
 }

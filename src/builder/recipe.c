@@ -3,7 +3,6 @@
 #include "base/fd.h"
 #include "base/fs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -142,7 +141,7 @@ static int add_entry(struct recipe *r, int dir, const char *entry, const char *n
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(err, errno, "open %s", name);
 	if (S_ISDIR(st.st_mode))
-		return add_below(r, TAKE_FD(fd), name, skip, depth + 1, err);
+		return add_below(r, fd, name, skip, depth + 1, err);
 	if (!S_ISREG(st.st_mode) || (skip && strcmp(name, skip) == 0))
 		return 0;
 	e = fd_read_to_end(fd, &data);
@@ -153,38 +152,33 @@ static int add_entry(struct recipe *r, int dir, const char *entry, const char *n
 	return recipe_add_file(r, name, buf_str(&data), st.st_mode & 0100, err);
 }
 
-/* Takes dir. */
 static int add_below(struct recipe *r, int dir, const char *prefix, const char *skip, int depth,
 	struct cloche_err *err)
 {
-	DIR *d = fdopendir(dir);
+	_cleanup_(fs_list_closep) DIR *list = fs_list(dir, ".");
 	const struct dirent *entry;
 	int e = 0;
 
-	if (!d) {
-		fd_close(dir);
-		return err_nomem(err);
-	}
+	if (!list)
+		return err_sys(err, errno, "list %s", *prefix ? prefix : "the directory");
 	if (depth > DEEPEST)
 		e = err_set(err, E_LIMIT, "%s lies deeper than %d directories", prefix, DEEPEST);
-	while (e == 0 && (entry = readdir(d))) {
+	while (e == 0 && (entry = fs_list_next(list))) {
 		_cleanup_(freep) char *name = NULL;
 
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-			strcmp(entry->d_name, ".git") == 0)
+		if (strcmp(entry->d_name, ".git") == 0)
 			continue;
 		name = *prefix ? fs_join(prefix, entry->d_name) : strdup(entry->d_name);
-		e = name ? add_entry(r, dirfd(d), entry->d_name, name, skip, depth, err)
+		e = name ? add_entry(r, dir, entry->d_name, name, skip, depth, err)
 			 : err_nomem(err);
 	}
-	closedir(d);
 	return e;
 }
 
 int recipe_add_directory(
 	struct recipe *r, const char *directory, const char *skip, struct cloche_err *err)
 {
-	int dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_fd_ int dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	return dir < 0 ? err_sys(err, errno, "open %s", directory)
 		       : add_below(r, dir, "", skip, 0, err);
