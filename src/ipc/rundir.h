@@ -39,3 +39,8 @@ enum { RUNDIR_ID_BYTES = 29 }; /* "sandbox-" and 21 of [a-z0-9] */
 void rundir_make_id(char *ret);
 /* Return whether a name has the form of an id. */
 bool rundir_is_id(struct str name);
+
+enum { RUNDIR_NAME_BYTES = 63 };
+/* Check a name that the user gives to a sandbox: letters, digits, '-', '_' and '.', a letter or
+ * digit first, and not in the form of an id. E_USAGE. */
+_warn_unused_ int rundir_check_name(const char *name, struct cloche_err *err);

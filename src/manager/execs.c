@@ -24,7 +24,7 @@ int execs_list(int dir, uint32_t **ret, size_t *ret_n)
 	_cleanup_(fs_list_closep) DIR *list = fs_list(dir, RUNDIR_EXECS);
 	_cleanup_(freep) uint32_t *numbers = NULL;
 	size_t n = 0, cap = 0;
-	struct dirent *e;
+	const struct dirent *e;
 
 	if (!list)
 		return -errno;

@@ -21,10 +21,8 @@ void manager_tidy(int dir);
 
 /* --- names.c --- */
 _warn_unused_ int names_take(int base, const char *name, const char *id, struct cloche_err *err);
-/* Drop every name of id. */
+/* Drop every name of id, or (NULL) the names of sandboxes that do not exist any more, in case a
+ * process that removed one was killed before it dropped the name. */
 void names_drop(int base, const char *id);
-/* Drop the names of sandboxes that do not exist any more, in case a process that removed one was
- * killed before it dropped the name. */
-void names_tidy(int base);
 /* Store the id that a name stands for. Return 0 or -ENOENT. */
 _warn_unused_ int names_find(int base, const char *name, char ret_id[RUNDIR_ID_BYTES + 1]);

@@ -7,37 +7,11 @@
 #include "manager/internal.h"
 #include "manager/sandboxes.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { NAME_MAX_BYTES = 63 };
-
-static bool is_plain(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-static int check_name(const char *name, struct cloche_err *err)
-{
-	struct str s = str_from(name);
-	bool ok = s.n > 0 && s.n <= NAME_MAX_BYTES && is_plain(s.p[0]);
-
-	for (size_t i = 1; ok && i < s.n; i++)
-		ok = is_plain(s.p[i]) || s.p[i] == '_' || s.p[i] == '.' || s.p[i] == '-';
-	if (!ok)
-		return err_set(err, E_USAGE,
-			"a name has 1 to %d letters, digits, '_', '.' and '-', and begins with a "
-			"letter or digit",
-			NAME_MAX_BYTES);
-	if (str_starts(s, STR("sandbox-")))
-		return err_set(err, E_USAGE, "a name cannot begin as ids do (\"sandbox-\")");
-	return 0;
-}
 
 /* Lock the directory of all sandboxes; closing the descriptor releases the lock. */
 static int lock_base(int base)
@@ -81,7 +55,7 @@ int names_take(int base, const char *name, const char *id, struct cloche_err *er
 {
 	_cleanup_fd_ int lock = -1, names = -1;
 	char holder[RUNDIR_ID_BYTES + 1];
-	int r = check_name(name, err);
+	int r = rundir_check_name(name, err);
 
 	if (r < 0)
 		return r;
@@ -105,48 +79,30 @@ static bool is_gone(int base, const char *id)
 	return faccessat(base, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
-/* Drop the names of id; NULL: the names of sandboxes that do not exist. */
-static void drop(int base, const char *id)
+void names_drop(int base, const char *id)
 {
+	_cleanup_(fs_list_closep) DIR *list = fs_list(base, MANAGER_NAMES);
 	_cleanup_fd_ int lock = -1;
 	char holder[RUNDIR_ID_BYTES + 1];
-	struct dirent *e;
-	DIR *dir;
-	int fd = open_names(base);
+	const struct dirent *e;
 
-	if (fd < 0)
+	if (!list)
 		return;
 	lock = lock_base(base);
-	dir = fdopendir(fd);
-	if (!dir) {
-		fd_close(fd);
-		return;
-	}
-	while ((e = readdir(dir)))
-		if (e->d_name[0] != '.' && read_link(fd, e->d_name, holder) == 0 &&
+	while ((e = fs_list_next(list)))
+		if (read_link(dirfd(list), e->d_name, holder) == 0 &&
 			(id ? strcmp(holder, id) == 0 : is_gone(base, holder)))
-			unlinkat(fd, e->d_name, 0);
-	closedir(dir);
+			unlinkat(dirfd(list), e->d_name, 0);
 	/* This fails, as it should, while there are other names. */
 	if (lock >= 0)
 		unlinkat(base, MANAGER_NAMES, AT_REMOVEDIR);
-}
-
-void names_drop(int base, const char *id)
-{
-	drop(base, id);
-}
-
-void names_tidy(int base)
-{
-	drop(base, NULL);
 }
 
 int names_find(int base, const char *name, char ret_id[RUNDIR_ID_BYTES + 1])
 {
 	_cleanup_fd_ int names = -1;
 
-	if (check_name(name, NULL) < 0)
+	if (rundir_check_name(name, NULL) < 0)
 		return -ENOENT;
 	names = open_names(base);
 	return names < 0 ? -ENOENT : read_link(names, name, ret_id);

@@ -122,7 +122,7 @@ static uint64_t add(uint64_t sum, uint64_t n)
 static int add_up(int dir, const struct owner *o, uint64_t *ret)
 {
 	_cleanup_(fs_list_closep) DIR *list = fs_list(dir, ".");
-	struct dirent *e;
+	const struct dirent *e;
 	uint64_t sum = 0;
 
 	if (!list)

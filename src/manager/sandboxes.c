@@ -328,7 +328,7 @@ void sandboxes_sweep(int base, void (*removed)(void *user, const char *id), void
 		if (gone && removed && rundir_is_id(str_from(names[i])))
 			removed(user, names[i]);
 	}
-	names_tidy(base);
+	names_drop(base, NULL);
 	if (any || failed.code)
 		cleanup_note(base, failed.code ? failed.message : NULL);
 }
