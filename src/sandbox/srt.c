@@ -17,20 +17,30 @@
 
 enum { SETTINGS_MAX = 1 << 20 };
 
-static void tell(const struct srt *s, const cloche_srt_rule *rule)
-{
-	if (s->fn)
-		s->fn(rule, s->user);
-}
+enum shape { LIST, OBJECTS, VALUE };
+
+struct srt_row {
+	const char *group, *name, *key;
+	enum shape shape;
+	/* Called for each entry of a list, or for the value. NULL: the key is only reported. */
+	int (*take)(struct srt *s, const struct srt_row *row, json_t *v, struct cloche_err *err);
+	const char *here;
+	bool weaker;
+	enum srt_rule rule; /* of paths */
+};
 
 void srt_tell(const struct srt *s, const char *key, const char *value, const char *here)
 {
-	tell(s, &(cloche_srt_rule){.key = key, .value = value, .here = here});
+	if (s->fn)
+		s->fn(&(cloche_srt_rule){.key = key, .value = value, .here = here}, s->user);
 }
 
 void srt_tell_weaker(const struct srt *s, const char *key, const char *value, const char *here)
 {
-	tell(s, &(cloche_srt_rule){.key = key, .value = value, .here = here, .weaker = true});
+	const cloche_srt_rule rule = {.key = key, .value = value, .here = here, .weaker = true};
+
+	if (s->fn)
+		s->fn(&rule, s->user);
 }
 
 /* --- network --- */
@@ -135,39 +145,25 @@ static int settle_network(struct srt *s, struct cloche_err *err)
 	return r;
 }
 
-static int take_allowed(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
+static int take_allowed(struct srt *s, const struct srt_row *row, json_t *v, struct cloche_err *err)
 {
 	return strv_add(&s->allowed, json_str(v)) < 0 ? err_nomem(err) : 0;
 }
 
-static int take_denied(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
+static int take_denied(struct srt *s, const struct srt_row *row, json_t *v, struct cloche_err *err)
 {
 	return strv_add(&s->denied, json_str(v)) < 0 ? err_nomem(err) : 0;
 }
 
 /* --- files --- */
 
-static int take_allow_read(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
+static int take_path(struct srt *s, const struct srt_row *row, json_t *v, struct cloche_err *err)
 {
-	return srt_files_add(s, SRT_ALLOW_READ, json_string_value(v), err);
+	return srt_files_add(s, row->rule, json_string_value(v), err);
 }
 
-static int take_allow_write(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
-{
-	return srt_files_add(s, SRT_ALLOW_WRITE, json_string_value(v), err);
-}
-
-static int take_deny_write(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
-{
-	return srt_files_add(s, SRT_DENY_WRITE, json_string_value(v), err);
-}
-
-static int take_deny_read(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
-{
-	return srt_files_add(s, SRT_DENY_READ, json_string_value(v), err);
-}
-
-static int take_git_config(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
+static int take_git_config(
+	struct srt *s, const struct srt_row *row, json_t *v, struct cloche_err *err)
 {
 	_cleanup_(freep) char *path = NULL;
 
@@ -178,7 +174,7 @@ static int take_git_config(struct srt *s, const char *key, json_t *v, struct clo
 		return err_nomem(err);
 	if (access(path, F_OK) < 0)
 		return 0;
-	srt_tell(s, key, "true", "as --allow-write .git/config");
+	srt_tell(s, row->key, "true", "as --allow-write .git/config");
 	return cloche_sandbox_allow_write(s->sb, path, err);
 }
 
@@ -192,14 +188,14 @@ static int bad_entry(const char *key, const char *name, struct cloche_err *err)
 }
 
 /* A masked file is hidden; srt itself does so if it cannot do better. */
-static int take_file(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
+static int take_file(struct srt *s, const struct srt_row *row, json_t *v, struct cloche_err *err)
 {
 	const char *path = json_string_value(json_object_get(v, "path"));
 	struct str mode = json_str_at(v, "mode");
 
 	if (!path || !(str_eq(mode, STR("deny")) || str_eq(mode, STR("mask"))))
-		return bad_entry(key, path, err);
-	srt_tell(s, key, path, "not readable; --secret-file uses a value without showing it");
+		return bad_entry(row->key, path, err);
+	srt_tell(s, row->key, path, "not readable; --secret-file uses a value without showing it");
 	return srt_files_add(s, SRT_DENY_READ, path, err);
 }
 
@@ -231,7 +227,8 @@ static int mask(
 	return option_secret(s->sb, (const char *)buf_data(&spec), err);
 }
 
-static int take_variable(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
+static int take_variable(
+	struct srt *s, const struct srt_row *row, json_t *v, struct cloche_err *err)
 {
 	static const char *const parts[] = {"extract", "decode", "maskClaims"};
 	const char *name = json_string_value(json_object_get(v, "name"));
@@ -243,47 +240,38 @@ static int take_variable(struct srt *s, const char *key, json_t *v, struct cloch
 		return err_nomem(err);
 	if (!name || !(str_eq(mode, STR("deny")) || str_eq(mode, STR("mask"))) ||
 		(hosts && !json_is_array(hosts)))
-		return bad_entry(key, name, err);
+		return bad_entry(row->key, name, err);
 	if (str_eq(mode, STR("deny"))) {
-		srt_tell(s, key, name, "not inside: no variable is, unless --env names it");
+		srt_tell(s, row->key, name, "not inside: no variable is, unless --env names it");
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		if (json_object_get(v, parts[i]))
 			return err_set(err, E_CONFIG, "%s: \"%s\" cannot be masked by \"%s\" here",
-				key, name, parts[i]);
+				row->key, name, parts[i]);
 	if (!secure_getenv(name)) {
-		srt_tell(s, key, name, "not set here: left out");
+		srt_tell(s, row->key, name, "not set here: left out");
 		return 0;
 	}
 	for (size_t i = 0; !hosts && s->allowed && s->allowed[i]; i++)
 		if (json_array_append_new(all, json_string(s->allowed[i])) < 0)
 			return err_nomem(err);
-	return mask(s, key, name, hosts ? hosts : all, err);
+	return mask(s, row->key, name, hosts ? hosts : all, err);
 }
 
 /* --- the file --- */
 
-static int refuse_true(struct srt *s, const char *key, json_t *v, struct cloche_err *err)
+static int refuse_true(struct srt *s, const struct srt_row *row, json_t *v, struct cloche_err *err)
 {
 	if (!json_is_true(v))
 		return 0;
-	err_set(err, E_CONFIG, "%s: hosts and paths have to be listed here", key);
+	err_set(err, E_CONFIG, "%s: hosts and paths have to be listed here", row->key);
 	err_hint(err, "leave the key out, and list what is needed");
 	return -E_CONFIG;
 }
 
-enum shape { LIST, OBJECTS, VALUE };
-
 /* In the order in which they are read: masked variables may go to the domains that are allowed. */
-static const struct {
-	const char *group, *name, *key;
-	enum shape shape;
-	/* Called for each entry of a list, or for the value. NULL: the key is only reported. */
-	int (*take)(struct srt *s, const char *key, json_t *v, struct cloche_err *err);
-	const char *here;
-	bool weaker;
-} rows[] = {
+static const struct srt_row rows[] = {
 #define ROW(group, name) #group, #name, #group "." #name
 	{ROW(network, allowedDomains), LIST, take_allowed},
 	{ROW(network, deniedDomains), LIST, take_denied},
@@ -300,10 +288,10 @@ static const struct {
 	{ROW(network, parentProxy), VALUE, NULL, "hosts are reached directly", true},
 	{ROW(network, tlsTerminate), VALUE, NULL, "always: the gateway judges requests"},
 	{ROW(filesystem, disabled), VALUE, refuse_true},
-	{ROW(filesystem, allowRead), LIST, take_allow_read},
-	{ROW(filesystem, allowWrite), LIST, take_allow_write},
-	{ROW(filesystem, denyWrite), LIST, take_deny_write},
-	{ROW(filesystem, denyRead), LIST, take_deny_read},
+	{ROW(filesystem, allowRead), LIST, take_path, .rule = SRT_ALLOW_READ},
+	{ROW(filesystem, allowWrite), LIST, take_path, .rule = SRT_ALLOW_WRITE},
+	{ROW(filesystem, denyWrite), LIST, take_path, .rule = SRT_DENY_WRITE},
+	{ROW(filesystem, denyRead), LIST, take_path, .rule = SRT_DENY_READ},
 	{ROW(filesystem, allowGitConfig), VALUE, take_git_config},
 	{ROW(credentials, files), OBJECTS, take_file},
 	{ROW(credentials, envVars), OBJECTS, take_variable},
@@ -318,33 +306,29 @@ static const char *const unneeded[] = {"ignoreViolations", "enableWeakerNestedSa
 	"enableWeakerNetworkIsolation", "mandatoryDenySearchDepth", "ripgrep", "seccomp",
 	"bwrapPath", "socatPath", "allowPty", "allowAppleEvents", "windows", "$schema"};
 
-static int take_row(struct srt *s, size_t row, json_t *v, struct cloche_err *err)
+static int take_row(struct srt *s, const struct srt_row *row, json_t *v, struct cloche_err *err)
 {
-	const char *key = rows[row].key;
 	json_t *entry;
 	size_t i;
 	int r = 0;
 
-	if (!rows[row].take) {
-		tell(s, &(cloche_srt_rule){.key = key,
-				.value = "",
-				.here = rows[row].here,
-				.weaker = rows[row].weaker});
+	if (!row->take) {
+		(row->weaker ? srt_tell_weaker : srt_tell)(s, row->key, "", row->here);
 		return 0;
 	}
-	if (rows[row].shape == VALUE)
-		return rows[row].take(s, key, v, err);
+	if (row->shape == VALUE)
+		return row->take(s, row, v, err);
 	if (!json_is_array(v))
-		return err_set(err, E_CONFIG, "%s is not a list", key);
+		return err_set(err, E_CONFIG, "%s is not a list", row->key);
 	json_array_foreach (v, i, entry) {
-		if (rows[row].shape == LIST
+		if (row->shape == LIST
 				? !json_is_string(entry) || strlen(json_string_value(entry)) !=
 								    json_string_length(entry)
 				: !json_is_object(entry))
-			r = err_set(err, E_CONFIG, "%s: entry %zu is not %s", key, i + 1,
-				rows[row].shape == LIST ? "a string" : "an object");
+			r = err_set(err, E_CONFIG, "%s: entry %zu is not %s", row->key, i + 1,
+				row->shape == LIST ? "a string" : "an object");
 		else
-			r = rows[row].take(s, key, entry, err);
+			r = row->take(s, row, entry, err);
 		if (r < 0)
 			break;
 	}
@@ -397,7 +381,7 @@ static int translate(struct srt *s, json_t *settings, struct cloche_err *err)
 			return err_set(err, E_CONFIG, "%s is not an object", rows[i].group);
 		v = json_object_get(group, rows[i].name);
 		if (v && !json_is_null(v))
-			r = take_row(s, i, v, err);
+			r = take_row(s, &rows[i], v, err);
 	}
 	if (r == 0)
 		r = settle_network(s, err);
