@@ -7,9 +7,10 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 struct sandbox_group {
-	pthread_mutex_t lock; /* protects all below, and next and previous of members */
+	pthread_mutex_t lock; /* protects all below, and next and prev of members */
 	pthread_cond_t changed;
 	unsigned references;
 	unsigned closing; /* threads that wait for members to end */
@@ -57,12 +58,14 @@ void sandbox_group_open(struct sandbox_group *g)
 
 void sandbox_group_close(struct sandbox_group *g)
 {
+	struct sandbox_member *m;
+
 	pthread_mutex_lock(&g->lock);
 	g->open = false;
 	/* A second request to stop would kill, and the first closing thread has asked all
 	 * members. */
 	if (g->closing++ == 0)
-		for (struct sandbox_member *m = g->executing; m; m = m->next)
+		DL_FOREACH (g->executing, m)
 			m->stop(m->user);
 	while (g->executing)
 		pthread_cond_wait(&g->changed, &g->lock);
@@ -118,13 +121,8 @@ int sandbox_member_begin(struct sandbox_member *m, struct cloche_err *err)
 		return 0;
 	pthread_mutex_lock(&g->lock);
 	r = group_check_open(g, err);
-	if (r == 0) {
-		m->previous = NULL;
-		m->next = g->executing;
-		if (m->next)
-			m->next->previous = m;
-		g->executing = m;
-	}
+	if (r == 0)
+		DL_PREPEND(g->executing, m);
 	pthread_mutex_unlock(&g->lock);
 	return r;
 }
@@ -136,12 +134,7 @@ void sandbox_member_end(struct sandbox_member *m)
 	if (!g)
 		return;
 	pthread_mutex_lock(&g->lock);
-	if (m->next)
-		m->next->previous = m->previous;
-	if (m->previous)
-		m->previous->next = m->next;
-	else
-		g->executing = m->next;
+	DL_DELETE(g->executing, m);
 	pthread_cond_broadcast(&g->changed);
 	pthread_mutex_unlock(&g->lock);
 }

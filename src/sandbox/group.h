@@ -13,9 +13,9 @@ struct sandbox_group;
 /* A member may execute any number of times. All members are zero before it joins. The caller owns
  * it and must not move it until it has left. */
 struct sandbox_member {
-	struct sandbox_group *group;            /* NULL: no group; begin and end then do nothing */
-	struct sandbox_member *next, *previous; /* in the list of executing members */
-	void (*stop)(void *user); /* called by another thread, under the group's lock */
+	struct sandbox_group *group;        /* NULL: no group; begin and end then do nothing */
+	struct sandbox_member *prev, *next; /* in the list of executing members */
+	void (*stop)(void *user);           /* called by another thread, under the group's lock */
 	void *user;
 };
 
