@@ -83,14 +83,16 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 {
 	int r = network_send_allowlist(c, sb->allowlist);
 
-	for (size_t i = 0; r == 0 && i < sb->connect_to_n; i++) {
-		const struct sandbox_connect_to *t = &sb->connect_to[i];
+	for (char *const *rule = sb->connect_to; r == 0 && rule && *rule; rule++) {
+		struct sandbox_connect_to t;
 
+		if (!sandbox_parse_connect_to(*rule, &t))
+			return -EINVAL;
 		r = netconf_send_connect_to(
-			c, &(struct netconf_connect_to){.host = str_from(t->host),
-				   .address = str_from(t->address),
-				   .port = t->port,
-				   .to_port = t->to_port});
+			c, &(struct netconf_connect_to){.host = host_str(&t.host),
+				   .address = host_str(&t.address),
+				   .port = t.port,
+				   .to_port = t.to_port});
 	}
 	if (r == 0 && sb->upstream_dns)
 		r = chan_send(c, NETCONF_DNS, str_from(sb->upstream_dns), NULL, 0);

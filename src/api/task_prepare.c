@@ -5,7 +5,6 @@
 #include "api/task.h"
 #include "base/fs.h"
 #include "provider/provider.h"
-#include "sandbox/tools.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -242,15 +242,15 @@ static void test_connect_to(void)
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-		const struct sandbox_connect_to *c;
+		struct sandbox_connect_to c;
 
 		check_int(cloche_sandbox_add_connect_to(sb, good[i].rule, &err), 0);
-		must(sb->connect_to_n == i + 1);
-		c = &sb->connect_to[i];
-		check_z(c->host, good[i].host);
-		check_z(c->address, good[i].address);
-		check_int(c->port, good[i].port);
-		check_int(c->to_port, good[i].to_port);
+		must(strv_count(sb->connect_to) == i + 1);
+		must(sandbox_parse_connect_to(sb->connect_to[i], &c));
+		check_str(host_str(&c.host), good[i].host);
+		check_str(host_str(&c.address), good[i].address);
+		check_int(c.port, good[i].port);
+		check_int(c.to_port, good[i].to_port);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		if (cloche_sandbox_add_connect_to(sb, bad[i], &err) != -CLOCHE_E_USAGE)

@@ -70,10 +70,8 @@ int cloche_allowlist_add_file(cloche_allowlist *list, const char *path, cloche_e
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(ALLOWLIST_MAX_TEXT);
 	int r = fs_read_file(AT_FDCWD, path, &text, err);
 
-	if (r < 0) {
-		err_wrap(err, r, "allowlist");
-		return r;
-	}
+	if (r < 0)
+		return err_wrap(err, r, "allowlist");
 	return cloche_allowlist_add_text(list, path, buf_data(&text), buf_len(&text), err);
 }
 

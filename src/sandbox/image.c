@@ -2,11 +2,9 @@
 /* Theory of operation: the image's settings are kept next to the user's settings, and are joined
  * with them when something is started: the user's settings override the image's, and these override
  * the defaults. */
-#include "sandbox/image.h"
 #include "base/fs.h"
 #include "image/find.h"
-
-#include <stdio.h>
+#include "sandbox/sandbox.h"
 
 void sandbox_leave_image(cloche_sandbox *sb)
 {

@@ -19,7 +19,6 @@ enum option_type {
 	OPTION_ROOT,  /* enum room_root */
 	OPTION_NET,   /* enum cloche_net */
 	OPTION_MOUNTS,
-	OPTION_REDIRECTS,
 	OPTION_ALLOWLIST,
 	OPTION_SECRETS,
 };

@@ -7,21 +7,20 @@
 #include "base/utf8.h"
 #include "ipc/control.h"
 #include "ipc/netconf.h"
+#include "ipc/rundir.h"
 #include "jail/source.h"
 #include "provider/names.h"
-#include "sandbox/image.h"
 #include "secrets/signing.h"
 #include "secrets/surrogate.h"
 #include <cloche/diff.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_PEM = 4 << 20, MAX_NAME = 63, MAX_CONNECT_TO = 4096 };
+enum { MAX_PEM = 4 << 20, MAX_LABEL_KEY = 63, MAX_CONNECT_TO = 4096 };
 
 #define WORKSPACE "/workspace"
 /* Variables that an image overrides, unless the user sets them. */
@@ -338,10 +337,8 @@ int cloche_sandbox_add_upstream_ca(cloche_sandbox *sb, const char *pem_file, clo
 	char *joined;
 	int r = fs_read_file(AT_FDCWD, pem_file, &pem, err);
 
-	if (r < 0) {
-		err_wrap(err, r, "upstream CA");
-		return r;
-	}
+	if (r < 0)
+		return err_wrap(err, r, "upstream CA");
 	if (!buf_cstr(&pem))
 		return err_nomem(err);
 	if (!strstr(buf_data(&pem), "-----BEGIN CERTIFICATE-----"))
@@ -377,32 +374,27 @@ static bool take_port(struct str *s, uint16_t *ret)
 	return true;
 }
 
-int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err)
+bool sandbox_parse_connect_to(const char *rule, struct sandbox_connect_to *ret)
 {
 	struct str rest = str_from(rule);
-	struct sandbox_connect_to c = {0}, *grown;
-	struct host host, address;
 
-	if (!take_host(&rest, &host) || !take_port(&rest, &c.port) || !take_host(&rest, &address) ||
-		str_chr(rest, ':') < rest.n || !take_port(&rest, &c.to_port))
+	return take_host(&rest, &ret->host) && take_port(&rest, &ret->port) &&
+	       take_host(&rest, &ret->address) && str_chr(rest, ':') == rest.n &&
+	       take_port(&rest, &ret->to_port);
+}
+
+int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err)
+{
+	struct sandbox_connect_to parsed;
+
+	if (!sandbox_parse_connect_to(rule, &parsed))
 		return err_set(err, E_USAGE,
 			"--connect-to \"%s\" is not HOST:PORT:ADDRESS:PORT2, as in "
 			"api.example.com:443:127.0.0.1:8443",
 			rule);
-	if (sb->connect_to_n == MAX_CONNECT_TO)
+	if (strv_count(sb->connect_to) == MAX_CONNECT_TO)
 		return err_set(err, E_USAGE, "more than %d --connect-to", MAX_CONNECT_TO);
-	c.host = str_dup(host_str(&host));
-	c.address = str_dup(host_str(&address));
-	grown = reallocarray(sb->connect_to, sb->connect_to_n + 1, sizeof(*grown));
-	if (grown)
-		sb->connect_to = grown;
-	if (!grown || !c.host || !c.address) {
-		free(c.host);
-		free(c.address);
-		return err_nomem(err);
-	}
-	sb->connect_to[sb->connect_to_n++] = c;
-	return 0;
+	return strv_add(&sb->connect_to, str_from(rule)) < 0 ? err_nomem(err) : 0;
 }
 
 int cloche_sandbox_set_keep_changes(cloche_sandbox *sb, const char *dir, cloche_err *err)
@@ -463,13 +455,12 @@ void cloche_sandbox_set_nested(cloche_sandbox *sb, bool nested)
 	sb->nested = nested;
 }
 
-/* For names of sandboxes and keys of labels. */
-static bool is_name(struct str s)
+static bool is_label_key(struct str s)
 {
 	static const char allowed[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
-	if (s.n == 0 || s.n > MAX_NAME || s.p[0] == '-' || s.p[0] == '.')
+	if (s.n == 0 || s.n > MAX_LABEL_KEY || s.p[0] == '-' || s.p[0] == '.')
 		return false;
 	for (size_t i = 0; i < s.n; i++)
 		if (!strchr(allowed, s.p[i]))
@@ -484,7 +475,7 @@ int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *
 
 	if (!name)
 		return err_nomem(err);
-	if (key.n == text.n || !is_name(key))
+	if (key.n == text.n || !is_label_key(key))
 		return err_set(err, E_USAGE,
 			"label \"%s\": use KEY=VALUE, with letters, digits, '-', '_' and '.' in "
 			"KEY",
@@ -504,16 +495,22 @@ void cloche_sandbox_set_ttl(cloche_sandbox *sb, uint64_t milliseconds)
 	sb->ttl_ms = milliseconds;
 }
 
+/* known ends with NULL. NULL is fine, too. */
+static bool is_one_of(const char *word, const char *const *known)
+{
+	while (word && *known && strcmp(*known, word) != 0)
+		known++;
+	return !word || *known;
+}
+
 int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err)
 {
-	static const char *const known[] = {"shell", "node", "python"};
+	static const char *const known[] = {"shell", "node", "python", NULL};
 
-	for (size_t i = 0; runtime && i < ARRAY_SIZE(known); i++)
-		if (strcmp(runtime, known[i]) == 0)
-			return set_string(&sb->runtime, runtime, err);
-	if (!runtime)
-		return set_string(&sb->runtime, NULL, err);
-	return err_set(err, E_USAGE, "unknown runtime \"%s\": use shell, node or python", runtime);
+	if (!is_one_of(runtime, known))
+		return err_set(
+			err, E_USAGE, "unknown runtime \"%s\": use shell, node or python", runtime);
+	return set_string(&sb->runtime, runtime, err);
 }
 
 int cloche_sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err)
@@ -527,12 +524,9 @@ int cloche_sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err
 
 int cloche_sandbox_set_package_manager(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
-	static const char *const known[] = {"npm", "pnpm", "yarn", "bun"};
-	size_t i = 0;
+	static const char *const known[] = {"npm", "pnpm", "yarn", "bun", NULL};
 
-	while (name && i < ARRAY_SIZE(known) && strcmp(name, known[i]) != 0)
-		i++;
-	if (i == ARRAY_SIZE(known))
+	if (!is_one_of(name, known))
 		return err_set(err, E_USAGE,
 			"unknown package manager \"%s\": use npm, pnpm, yarn or bun", name);
 	return set_string(&sb->package_manager, name, err);
@@ -540,24 +534,18 @@ int cloche_sandbox_set_package_manager(cloche_sandbox *sb, const char *name, clo
 
 int cloche_sandbox_set_record(cloche_sandbox *sb, const char *record, cloche_err *err)
 {
-	static const char *const known[] = {"ops", "full", "none"};
+	static const char *const known[] = {"ops", "full", "none", NULL};
 
-	for (size_t i = 0; record && i < ARRAY_SIZE(known); i++)
-		if (strcmp(record, known[i]) == 0)
-			return set_string(&sb->kept_record, record, err);
-	if (record)
+	if (!is_one_of(record, known))
 		return err_set(err, E_USAGE, "--record is ops, full or none, not \"%s\"", record);
 	return set_string(&sb->kept_record, record, err);
 }
 
 int cloche_sandbox_set_record_sync(cloche_sandbox *sb, const char *sync, cloche_err *err)
 {
-	static const char *const known[] = {"always", "interval", "never"};
+	static const char *const known[] = {"always", "interval", "never", NULL};
 
-	for (size_t i = 0; sync && i < ARRAY_SIZE(known); i++)
-		if (strcmp(sync, known[i]) == 0)
-			return set_string(&sb->record_sync, sync, err);
-	if (sync)
+	if (!is_one_of(sync, known))
 		return err_set(err, E_USAGE,
 			"--record-sync is always, interval or never, not \"%s\"", sync);
 	return set_string(&sb->record_sync, sync, err);
@@ -577,14 +565,9 @@ bool sandbox_is_recorded(const cloche_sandbox *sb)
 
 int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
-	if (!is_name(str_from(name)) || name[0] == '_')
-		return err_set(err, E_USAGE,
-			"name \"%s\": use up to %d letters, digits, '-', '_' and '.', a letter or "
-			"digit first",
-			name, MAX_NAME);
-	if (str_starts(str_from(name), STR("sandbox-")))
-		return err_set(err, E_USAGE, "name \"%s\": it cannot begin as ids do", name);
-	return set_string(&sb->name, name, err);
+	int r = rundir_check_name(name, err);
+
+	return r < 0 ? r : set_string(&sb->name, name, err);
 }
 
 bool sandbox_wants_gateway(const cloche_sandbox *sb)

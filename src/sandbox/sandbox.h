@@ -11,8 +11,9 @@
 #include <cloche/sandbox.h>
 #include <cloche/srt.h>
 
+/* A rule of --connect-to: requests for host:port go to address:to_port. */
 struct sandbox_connect_to {
-	char *host, *address;
+	struct host host, address;
 	uint16_t port, to_port;
 };
 
@@ -29,9 +30,6 @@ struct sandbox_connect_to {
 #define MEMBER_SECRETS(member) cloche_secrets *member;
 #define MEMBER_MOUNTS(member)                                                                      \
 	struct room_mount *member;                                                                 \
-	size_t member##_n;
-#define MEMBER_REDIRECTS(member)                                                                   \
-	struct sandbox_connect_to *member;                                                         \
 	size_t member##_n;
 
 /* workspace, keep_changes, root_dir and the sources of mounts are absolute. A mount's source is
@@ -53,6 +51,18 @@ cloche_sandbox *sandbox_copy(const cloche_sandbox *sb);
 /* Add a mount; m's strings are copied. */
 _warn_unused_ int sandbox_add_mount(
 	cloche_sandbox *sb, const struct room_mount *m, struct cloche_err *err);
+
+/* image.c. Take an image of the store as the root: "image:NAME". E_NOT_FOUND if there is none. */
+_warn_unused_ int sandbox_use_image(cloche_sandbox *sb, const char *root, struct cloche_err *err);
+/* Forget all settings of an image. */
+void sandbox_leave_image(cloche_sandbox *sb);
+
+/* tools.c. Mount what a program that is already shown in the room needs to run (its interpreter).
+ */
+_warn_unused_ int sandbox_add_needs(cloche_sandbox *sb, const char *file, struct cloche_err *err);
+
+/* Parse such a rule: HOST:PORT:ADDRESS:PORT2. Return false if it is malformed. */
+_warn_unused_ bool sandbox_parse_connect_to(const char *rule, struct sandbox_connect_to *ret);
 
 /* Keep a value (copied) out of the URLs of the network log, if it has at most NETCONF_MAX_REDACT
  * bytes and earlier values have left enough space (netconf.h). */

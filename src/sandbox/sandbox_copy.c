@@ -12,25 +12,6 @@ static int copy_mounts(const cloche_sandbox *sb, cloche_sandbox *copy)
 	return 0;
 }
 
-static int copy_redirects(const cloche_sandbox *sb, cloche_sandbox *copy)
-{
-	if (sb->connect_to_n == 0)
-		return 0;
-	copy->connect_to = calloc(sb->connect_to_n, sizeof(*copy->connect_to));
-	if (!copy->connect_to)
-		return -ENOMEM;
-	for (size_t i = 0; i < sb->connect_to_n; i++) {
-		struct sandbox_connect_to *c = &copy->connect_to[copy->connect_to_n++];
-
-		*c = sb->connect_to[i];
-		c->host = strdup(c->host);
-		c->address = strdup(c->address);
-		if (!c->host || !c->address)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 /* Return 0 or -ENOMEM. */
 static int copy_member(
 	const cloche_sandbox *sb, cloche_sandbox *copy, const struct sandbox_option *o)
@@ -63,8 +44,6 @@ static int copy_member(
 		break;
 	case OPTION_MOUNTS:
 		return copy_mounts(sb, copy);
-	case OPTION_REDIRECTS:
-		return copy_redirects(sb, copy);
 	case OPTION_ALLOWLIST:
 		*(cloche_allowlist **)to = allowlist_copy(*(cloche_allowlist **)from);
 		ok = *(cloche_allowlist **)to || !*(cloche_allowlist **)from;
@@ -116,10 +95,5 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 		free(sb->mounts[i].target);
 	}
 	free(sb->mounts);
-	for (size_t i = 0; i < sb->connect_to_n; i++) {
-		free(sb->connect_to[i].host);
-		free(sb->connect_to[i].address);
-	}
-	free(sb->connect_to);
 	free(sb);
 }

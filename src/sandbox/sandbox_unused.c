@@ -58,7 +58,7 @@ void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *u
 
 	if (fn && !network && (sb->network_log || sb->network_log_fd >= 0))
 		fn("there is no network, so there is nothing for the network log", user);
-	if (fn && !network && sb->connect_to_n > 0)
+	if (fn && !network && sb->connect_to)
 		fn("there is no network, so --connect-to has no effect", user);
 	for (size_t i = 0; fn && secrets_are_for_requests(sb) && i < n; i++) {
 		const struct secret_spec *spec = &secret_set_get(sb->secrets->set, i)->spec;

@@ -109,10 +109,8 @@ int cloche_secrets_add_from_file(
 	if (secrets->offline && access(spec.from, F_OK) < 0)
 		return secrets_add_stand_in(secrets, &spec, err);
 	r = fs_read_file(AT_FDCWD, spec.from, &value, err);
-	if (r < 0) {
-		err_wrap(err, r, "secret %s", spec.name);
-		return r;
-	}
+	if (r < 0)
+		return err_wrap(err, r, "secret %s", spec.name);
 	s = buf_str(&value);
 	if (str_ends(s, STR("\n")))
 		s.n--;

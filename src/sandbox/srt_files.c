@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

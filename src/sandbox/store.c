@@ -43,20 +43,6 @@ static json_t *mounts_out(const cloche_sandbox *sb)
 	return TAKE_PTR(all);
 }
 
-static json_t *redirects_out(const cloche_sandbox *sb)
-{
-	_cleanup_json_ json_t *all = json_array();
-
-	for (size_t i = 0; all && i < sb->connect_to_n; i++) {
-		const struct sandbox_connect_to *c = &sb->connect_to[i];
-
-		if (json_array_append_new(all, json_pack("[o, i, o, i]", text_out(c->host), c->port,
-						       text_out(c->address), c->to_port)) < 0)
-			return NULL;
-	}
-	return TAKE_PTR(all);
-}
-
 static json_t *allowlist_out(const cloche_allowlist *list)
 {
 	_cleanup_json_ json_t *all = list ? json_array() : json_null();
@@ -103,8 +89,6 @@ static json_t *member_out(const cloche_sandbox *sb, const struct sandbox_option 
 		return json_integer(*(const int *)at);
 	case OPTION_MOUNTS:
 		return mounts_out(sb);
-	case OPTION_REDIRECTS:
-		return redirects_out(sb);
 	case OPTION_ALLOWLIST:
 		return allowlist_out(*(cloche_allowlist *const *)at);
 	case OPTION_SECRETS:
@@ -198,28 +182,6 @@ static int mounts_in(const json_t *value, cloche_sandbox *sb)
 	return 0;
 }
 
-static int redirects_in(const json_t *value, cloche_sandbox *sb)
-{
-	size_t i, n = json_array_size(value);
-	const json_t *one;
-
-	sb->connect_to = n ? calloc(n, sizeof(*sb->connect_to)) : NULL;
-	if (n && !sb->connect_to)
-		return -ENOMEM;
-	json_array_foreach (value, i, one) {
-		struct sandbox_connect_to *c = &sb->connect_to[sb->connect_to_n++];
-		int r = text_in(json_array_get(one, 0), &c->host);
-
-		if (r == 0)
-			r = text_in(json_array_get(one, 2), &c->address);
-		if (r < 0 || !c->host || !c->address)
-			return r < 0 ? r : -EINVAL;
-		c->port = (uint16_t)json_integer_value(json_array_get(one, 1));
-		c->to_port = (uint16_t)json_integer_value(json_array_get(one, 3));
-	}
-	return 0;
-}
-
 static int allowlist_in(const json_t *value, cloche_allowlist **ret)
 {
 	size_t i;
@@ -271,8 +233,6 @@ static int member_in(
 		break;
 	case OPTION_MOUNTS:
 		return mounts_in(value, sb);
-	case OPTION_REDIRECTS:
-		return redirects_in(value, sb);
 	case OPTION_ALLOWLIST:
 		return allowlist_in(value, at);
 	case OPTION_SECRETS:

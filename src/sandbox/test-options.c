@@ -207,7 +207,6 @@ static void test_copy(void)
 				(long)strv_count(*(char *const *const *)a));
 	}
 	check_int((long)copy->mounts_n, (long)sb->mounts_n);
-	check_int((long)copy->connect_to_n, (long)sb->connect_to_n);
 }
 
 static void test_record(void)

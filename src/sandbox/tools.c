@@ -2,12 +2,11 @@
 /* Theory of operation: the results of a search (toolchain.h) become read-only mounts of the sandbox
  * and directories at the front of its PATH. If a link later replaces a file that was found, it is
  * not followed. */
-#include "sandbox/tools.h"
 #include "base/fs.h"
+#include "sandbox/sandbox.h"
 #include "toolchain/toolchain.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
