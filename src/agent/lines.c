@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/lines.h"
 
-#include <errno.h>
-
 void lines_done(struct lines *l)
 {
 	buf_done(&l->partial);
@@ -13,12 +11,6 @@ static void skip(struct lines *l)
 	l->skipping = true;
 	l->dropped++;
 	buf_done(&l->partial);
-}
-
-static int deliver(struct lines *l, struct str line, lines_fn fn, void *data)
-{
-	l->count++;
-	return fn(line, data);
 }
 
 /* Finish a line whose newline was found. A line that lies whole in the chunk is not copied. */
@@ -36,11 +28,11 @@ static int finish_line(struct lines *l, struct str rest, lines_fn fn, void *data
 		return 0;
 	}
 	if (buf_len(&l->partial) == 0)
-		return deliver(l, rest, fn, data);
+		return fn(rest, data);
 	r = buf_add_str(&l->partial, rest);
 	if (r < 0)
 		return r;
-	r = deliver(l, buf_str(&l->partial), fn, data);
+	r = fn(buf_str(&l->partial), data);
 	buf_clear(&l->partial);
 	return r;
 }
@@ -69,7 +61,7 @@ int lines_end(struct lines *l, lines_fn fn, void *data)
 	int r = 0;
 
 	if (!l->skipping && buf_len(&l->partial) > 0)
-		r = deliver(l, buf_str(&l->partial), fn, data);
+		r = fn(buf_str(&l->partial), data);
 	l->skipping = false;
 	buf_clear(&l->partial);
 	return r;

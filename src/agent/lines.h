@@ -11,7 +11,6 @@
 struct lines {
 	struct buf partial; /* the current, incomplete line */
 	bool skipping;      /* inside a line that was too long */
-	uint64_t count;     /* lines delivered */
 	uint64_t dropped;   /* lines that were too long */
 };
 

@@ -196,11 +196,9 @@ static void test_tools_are_counted(void)
 		      "{\"type\":\"user\",\"message\":{\"content\":["
 		      "{\"type\":\"tool_result\",\"is_error\":true},{\"type\":\"tool_result\"}]}}\n"
 		      "{\"type\":\"system\",\"subtype\":\"api_retry\"}\n");
-	check_int(t.tool_uses, 4);
 	check_int(t.web_search_count, 1);
 	check_int(t.web_fetch_count, 2);
 	check_int(t.tool_errors, 1);
-	check_int(t.api_retries, 1);
 	check_int(json_array_size(t.events), 3);
 }
 
@@ -215,9 +213,7 @@ static void test_memory_is_bounded(void)
 			RESULT("\"result\":\"the end\",\"session_id\":\"s\",\"num_turns\":9"));
 	check(json_array_size(t.events) < 10);
 	check(t.kept <= 2000);
-	check_int(json_array_size(t.events) + t.events_lost, 1002);
 	check_int(t.said.n, AGENT_TEXTS_KEPT);
-	check_int(t.said.total, 1001);
 	check_z(t.said.v[t.said.n - 1].text, "the end"); /* what matters still arrives */
 	check_z(agent_transcript_session_id(&t), "s");
 	check_int(t.num_turns, 9);

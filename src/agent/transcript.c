@@ -89,7 +89,6 @@ static int texts_add(struct agent_texts *texts, struct str s)
 		texts->n--;
 	}
 	texts->v[texts->n++] = (struct agent_text){copy, s.n, utf8_count(s)};
-	texts->total++;
 	return 0;
 }
 
@@ -134,7 +133,6 @@ static int add_assistant(struct agent_transcript *t, const struct agent_event *e
 		const struct agent_block *b = &e->blocks[i];
 
 		if (b->type == AGENT_BLOCK_TOOL_USE) {
-			t->tool_uses++;
 			t->web_search_count += str_eq(b->name, STR("WebSearch"));
 			t->web_fetch_count += str_eq(b->name, STR("WebFetch"));
 		} else if (b->type == AGENT_BLOCK_TEXT && !is_blank(b->text)) {
@@ -157,7 +155,6 @@ static int add_system(struct agent_transcript *t, const struct agent_event *e)
 {
 	int r;
 
-	t->api_retries += str_eq(e->subtype, STR("api_retry"));
 	if (!str_eq(e->subtype, STR("init")))
 		return 0;
 	r = replace_unless_empty(&t->init_session_id, e->session_id);
@@ -238,10 +235,8 @@ static int add_result(struct agent_transcript *t, const struct agent_event *e)
 
 static int keep(struct agent_transcript *t, const struct agent_event *e)
 {
-	if (e->size > t->max - t->kept) {
-		t->events_lost++;
+	if (e->size > t->max - t->kept)
 		return 0;
-	}
 	t->kept += e->size;
 	return json_array_append(t->events, e->raw) < 0 ? -ENOMEM : 0;
 }

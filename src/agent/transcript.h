@@ -14,7 +14,7 @@
 
 /* The response of a successful run without output. */
 #define AGENT_NO_OUTPUT "No output received from Claude."
-/* Bytes of memory for the events of one run; further events are only counted. */
+/* Bytes of memory for the events of one run; further events are left out. */
 #define AGENT_TRANSCRIPT_MAX (64U << 20)
 
 /* One text that the agent said: the text blocks of one event. */
@@ -30,14 +30,12 @@ struct agent_text {
 struct agent_texts {
 	struct agent_text v[AGENT_TEXTS_KEPT]; /* oldest first */
 	size_t n;                              /* of v in use */
-	uint64_t total;                        /* texts seen */
 };
 
 /* Read the members, but change them only with the functions below. */
 struct agent_transcript {
-	json_t *events;       /* array of raw events in order, owned */
-	size_t max, kept;     /* bytes of memory for events: allowed, used */
-	uint64_t events_lost; /* events beyond max: counted, not kept */
+	json_t *events;   /* array of raw events in order, owned; those beyond max are left out */
+	size_t max, kept; /* bytes of memory for events: allowed, used */
 
 	char *result_session_id; /* of the last result event that had one; NULL: none */
 	char *init_session_id;   /* of the last system/init event; NULL: none */
@@ -60,9 +58,8 @@ struct agent_transcript {
 	struct buf results_text; /* all of them, separated by a blank line */
 
 	struct agent_texts said; /* by assistant events */
-	uint64_t tool_uses, tool_errors;
+	uint64_t tool_errors;
 	uint64_t web_search_count, web_fetch_count;
-	uint64_t api_retries; /* system/api_retry events */
 };
 
 /* max: AGENT_TRANSCRIPT_MAX, or another limit on the bytes of events kept. */

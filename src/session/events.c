@@ -75,10 +75,8 @@ int session_events_append(struct session_events *w, const json_t *event, struct 
 		r = buf_add_char(&line, '\n');
 	if (r == -ENOMEM)
 		return err_nomem(err);
-	if (r < 0 || w->size - w->offset + buf_len(&line) > SESSION_EVENTS_MAX) {
-		w->lost++;
+	if (r < 0 || w->size - w->offset + buf_len(&line) > SESSION_EVENTS_MAX)
 		return 0;
-	}
 	r = fd_write_all(w->fd, buf_data(&line), buf_len(&line));
 	if (r < 0) {
 		/* Best effort: the next writer ends a torn line anyway. */

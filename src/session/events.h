@@ -6,14 +6,13 @@
 #include "agent/event.h"
 
 #define SESSION_EVENTS "events.jsonl"
-/* Bytes of events kept for one reply; further events are counted and left out. */
+/* Bytes of events kept for one reply; further events are left out. */
 #define SESSION_EVENTS_MAX (64U << 20)
 
 struct session_events {
 	int fd;
 	uint64_t offset; /* start of this reply in the file */
 	uint64_t size;   /* bytes of the file */
-	uint64_t lost;   /* events beyond SESSION_EVENTS_MAX */
 };
 
 #define SESSION_EVENTS_INIT ((struct session_events){.fd = -1})
