@@ -110,49 +110,38 @@ enum agent_outcome agent_outcome_classify(const struct agent_ending *ending,
 	return has_result ? with_result(ending, t, detail) : without_result(ending, m);
 }
 
-const char *agent_outcome_name(enum agent_outcome outcome)
+static const struct outcome {
+	const char *name;
+	int exit_status;
+} outcomes[] = {
+	[AGENT_SUCCESS] = {"success", 0},
+	[AGENT_TIMEOUT] = {"timeout", 124},
+	[AGENT_PROMPT_TOO_LONG] = {"prompt_too_long", 3},
+	[AGENT_SESSION_CORRUPTED] = {"session_corrupted", 4},
+	[AGENT_CONTAINER_FAILED] = {"container_failed", 1},
+};
+
+/* A caller of the library may have any number. */
+static const struct outcome *outcome_find(enum agent_outcome outcome)
 {
-	switch (outcome) {
-	case AGENT_SUCCESS:
-		return "success";
-	case AGENT_TIMEOUT:
-		return "timeout";
-	case AGENT_PROMPT_TOO_LONG:
-		return "prompt_too_long";
-	case AGENT_SESSION_CORRUPTED:
-		return "session_corrupted";
-	case AGENT_CONTAINER_FAILED:
-	default:
-		return "container_failed";
-	}
+	return &outcomes[(size_t)outcome < ARRAY_SIZE(outcomes) ? outcome : AGENT_CONTAINER_FAILED];
 }
 
-const char *agent_detail_name(enum agent_detail detail)
+const char *agent_outcome_name(enum agent_outcome outcome)
 {
-	switch (detail) {
-	case AGENT_DETAIL_CANCELLED:
-		return "cancelled";
-	case AGENT_DETAIL_OUT_OF_MEMORY:
-		return "out_of_memory";
-	case AGENT_DETAIL_NONE:
-	default:
-		return NULL;
-	}
+	return outcome_find(outcome)->name;
 }
 
 int agent_outcome_exit_status(enum agent_outcome outcome)
 {
-	switch (outcome) {
-	case AGENT_SUCCESS:
-		return 0;
-	case AGENT_TIMEOUT:
-		return 124;
-	case AGENT_PROMPT_TOO_LONG:
-		return 3;
-	case AGENT_SESSION_CORRUPTED:
-		return 4;
-	case AGENT_CONTAINER_FAILED:
-	default:
-		return 1;
-	}
+	return outcome_find(outcome)->exit_status;
+}
+
+const char *agent_detail_name(enum agent_detail detail)
+{
+	static const char *const names[] = {[AGENT_DETAIL_NONE] = NULL,
+		[AGENT_DETAIL_CANCELLED] = "cancelled",
+		[AGENT_DETAIL_OUT_OF_MEMORY] = "out_of_memory"};
+
+	return names[detail];
 }
