@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/claude_code.h"
+#include "base/strv.h"
 
 #include <stdio.h>
 
@@ -47,43 +48,38 @@ static const char *const withheld_with_token[] = {"ANTHROPIC_API_KEY", "ANTHROPI
 	"CLAUDE_API_KEY", "ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL", NULL};
 
 /* Refuse a value that the client's own parser would take for an option. */
-static int add_word(
-	struct agent_argv *a, const char *option, const char *value, struct cloche_err *err)
+static int add_word(char ***argv, const char *option, const char *value, struct cloche_err *err)
 {
-	int r;
-
 	if (!value)
 		return 0;
 	if (value[0] == '-' || value[0] == '\0')
 		return err_set(err, E_USAGE, "%s: \"%s\" is not a usable value", option, value);
-	r = agent_argv_add(a, option, err);
-	return r < 0 ? r : agent_argv_add(a, value, err);
+	return strv_add(argv, str_from(option)) < 0 || strv_add(argv, str_from(value)) < 0
+		       ? err_nomem(err)
+		       : 0;
 }
 
 /* A text may begin with anything, so it is joined to its option. */
-static int add_text(
-	struct agent_argv *a, const char *option, const char *text, struct cloche_err *err)
+static int add_text(char ***argv, const char *option, const char *text, struct cloche_err *err)
 {
-	_cleanup_(freep) char *joined = NULL;
+	char *joined;
 
 	if (!text)
 		return 0;
-	if (asprintf(&joined, "%s=%s", option, text) < 0) {
-		joined = NULL;
-		return err_nomem(err);
-	}
-	return agent_argv_add(a, joined, err);
+	return asprintf(&joined, "%s=%s", option, text) < 0 || strv_take(argv, joined) < 0
+		       ? err_nomem(err)
+		       : 0;
 }
 
-static int build_argv(const struct agent_request *rq, const char *program, struct agent_argv *ret,
-	struct cloche_err *err)
+static int build_argv(
+	const struct agent_request *rq, const char *program, char ***ret, struct cloche_err *err)
 {
 	/* Current clients take "-" as the first line of the prompt; those for which the order was
 	 * defined take it as standard input. It does no harm. */
 	static const char *const fixed[] = {"-p", "-", "--dangerously-skip-permissions",
 		"--output-format", "stream-json", "--verbose"};
 	char turns[16];
-	int r = agent_argv_add(ret, program, err);
+	int r = strv_add(ret, str_from(program)) < 0 ? err_nomem(err) : 0;
 
 	if (r == 0)
 		r = add_word(ret, "--resume", rq->resume, err);
@@ -92,21 +88,16 @@ static int build_argv(const struct agent_request *rq, const char *program, struc
 	if (r == 0)
 		r = add_word(ret, "--effort", rq->effort, err);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(fixed); i++)
-		r = agent_argv_add(ret, fixed[i], err);
+		r = strv_add(ret, str_from(fixed[i])) < 0 ? err_nomem(err) : 0;
 	if (r == 0 && rq->max_turns > 0) {
 		snprintf(turns, sizeof(turns), "%u", rq->max_turns);
 		r = add_word(ret, "--max-turns", turns, err);
 	}
-	if (r == 0)
-		r = add_text(ret, "--system-prompt", rq->system_prompt, err);
-	if (r == 0)
-		r = add_text(ret, "--append-system-prompt", rq->append_system_prompt, err);
-	return r;
+	return r < 0 ? r : add_text(ret, "--system-prompt", rq->system_prompt, err);
 }
 
 const struct agent_driver agent_claude_code = {
 	.name = "claude-code",
-	.description = "Claude Code with an API key",
 	.secret = &api_key,
 	.allow = api_hosts,
 	.env = environment,
@@ -119,7 +110,6 @@ const struct agent_driver agent_claude_code = {
 
 const struct agent_driver agent_claude_subscription = {
 	.name = "claude-subscription",
-	.description = "Claude Code with the token of a subscription (claude setup-token)",
 	.secret = &oauth_token,
 	.allow = api_hosts,
 	.env = environment,

@@ -105,12 +105,12 @@ static int set_program(struct agent_program *ret, const char *host, const char *
 	_cleanup_(agent_program_donep) struct agent_program p = {.path = NULL};
 
 	p.host = strdup(host);
-	p.mount.source = strdup(source);
-	if (asprintf(&p.mount.destination, AGENT_ROOM_DIR "/%s", name) < 0)
-		p.mount.destination = NULL;
-	if (p.mount.destination && asprintf(&p.path, "%s%s", p.mount.destination, below) < 0)
+	p.source = strdup(source);
+	if (asprintf(&p.destination, AGENT_ROOM_DIR "/%s", name) < 0)
+		p.destination = NULL;
+	if (p.destination && asprintf(&p.path, "%s%s", p.destination, below) < 0)
 		p.path = NULL;
-	if (!p.host || !p.mount.source || !p.mount.destination || !p.path)
+	if (!p.host || !p.source || !p.destination || !p.path)
 		return err_nomem(err);
 	*ret = p;
 	p = (struct agent_program){.path = NULL};
@@ -160,9 +160,9 @@ static int check_tree(const char *path, const struct agent_program *p, struct cl
 	if (!real)
 		return !dir || errno == ENOMEM ? err_nomem(err)
 					       : err_sys(err, errno, "find %s", dir);
-	if (fs_is_within(p->mount.source, real))
+	if (fs_is_within(p->source, real))
 		return 0;
-	err_set(err, E_DENIED, "%s leads out of %s, to %s", path, real, p->mount.source);
+	err_set(err, E_DENIED, "%s leads out of %s, to %s", path, real, p->source);
 	err_hint(err, "a sandbox may have written it: remove it, or name the agent's program with "
 		      "--agent-binary");
 	return -E_DENIED;

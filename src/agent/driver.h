@@ -14,26 +14,12 @@
 /* Time limit of a task if nothing else sets one. */
 enum { AGENT_DEFAULT_TIMEOUT_MS = 300 * 1000 };
 
-/* A list of strings, NULL-terminated, growing. */
-struct agent_argv {
-	char **v;
-	size_t n;
-};
-void agent_argv_done(struct agent_argv *a);
-static inline void agent_argv_donep(struct agent_argv *a)
-{
-	agent_argv_done(a);
-}
-/* Append a copy. Return 0 or -E_NO_MEMORY. */
-_warn_unused_ int agent_argv_add(struct agent_argv *a, const char *s, struct cloche_err *err);
-
 /* Options of the user. Everything is borrowed; NULL or 0 leaves the choice to the agent. */
 struct agent_request {
 	const char *model;  /* NULL: AGENT_MODEL_DEFAULT */
 	const char *resume; /* session to continue */
 	const char *effort;
-	const char *system_prompt;        /* instead of the agent's own */
-	const char *append_system_prompt; /* after the agent's own */
+	const char *system_prompt; /* instead of the agent's own */
 	unsigned max_turns;
 };
 
@@ -53,17 +39,12 @@ struct agent_secret {
 	const char *const *headers;
 };
 
-/* A file or directory of the host that the room needs, read-only. */
-struct agent_mount {
-	char *source;      /* on the host: absolute, symbolic links resolved */
-	char *destination; /* in the room */
-};
-
 /* The agent's program as found on the host. */
 struct agent_program {
-	char *path; /* in the room: argv[0] */
-	char *host; /* on the host: what was found, symbolic links resolved */
-	struct agent_mount mount;
+	char *path;   /* in the room: argv[0] */
+	char *host;   /* on the host: what was found, symbolic links resolved */
+	char *source; /* what the room needs of the host, read-only: that file, or its package */
+	char *destination; /* of source, in the room */
 };
 void agent_program_done(struct agent_program *p);
 static inline void agent_program_donep(struct agent_program *p)
@@ -80,8 +61,7 @@ struct agent_search {
 };
 
 struct agent_driver {
-	const char *name;        /* "claude-code" */
-	const char *description; /* one line */
+	const char *name; /* "claude-code" */
 	const struct agent_secret *secret;
 	const char *const *allow;    /* hosts that the agent needs; ends with NULL */
 	const struct agent_env *env; /* ends with a NULL name */
@@ -90,10 +70,10 @@ struct agent_driver {
 	const char *state_dir;  /* below the execution context: "claude" */
 	const char *state_home; /* mount point of that, below the room's HOME: ".claude" */
 
-	/* Append the whole command line. argv[0] is `program`. Return 0, -E_USAGE for a value
-	 * that the agent would take for an option, or -E_NO_MEMORY. */
-	int (*build_argv)(const struct agent_request *rq, const char *program,
-		struct agent_argv *ret, struct cloche_err *err);
+	/* Append the whole command line (base/strv.h). argv[0] is `program`. Return 0, -E_USAGE for
+	 * a value that the agent would take for an option, or -E_NO_MEMORY. */
+	int (*build_argv)(const struct agent_request *rq, const char *program, char ***ret,
+		struct cloche_err *err);
 
 	/* Find the program on the host. Fill ret, which the caller frees. Return 0;
 	 * -E_NOT_FOUND with a hint on how to install it; or -E_DENIED if a link leads to it that a
@@ -108,10 +88,6 @@ _warn_unused_ int agent_driver_get(
 
 /* All drivers, NULL-terminated. */
 const struct agent_driver *const *agent_drivers(void);
-
-/* Append the driver's environment as "NAME=value" strings, for a room whose home is `home`. */
-_warn_unused_ int agent_driver_environ(const struct agent_driver *d, const char *home,
-	struct agent_argv *ret, struct cloche_err *err);
 
 /* Return true if this variable must not reach the room. */
 bool agent_driver_withholds(const struct agent_driver *d, const char *name);

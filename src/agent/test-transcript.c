@@ -146,7 +146,8 @@ static void test_results_are_summed(void)
 	check(t.total_cost_usd == 0.75);
 	check(!t.is_error);
 	check_int(t.api_error_status, 0);
-	must(agent_transcript_usage(&t, &usage, NULL) == 0);
+	usage = agent_usage(t.usage);
+	must(usage);
 	check_int(json_integer_value(json_object_get(usage, "input_tokens")), 7);
 	check_int(json_integer_value(json_object_get(usage, "output_tokens")), 0);
 	check_str(json_str_at(usage, "service_tier"), "standard");

@@ -337,20 +337,17 @@ int agent_transcript_error_summary(
 	return 0;
 }
 
-int agent_transcript_usage(const struct agent_transcript *t, json_t **ret, struct cloche_err *err)
+json_t *agent_usage(const json_t *reported)
 {
 	_cleanup_json_ json_t *usage = json_object();
 
-	if (!usage)
-		return err_nomem(err);
-	for (size_t i = 0; i < ARRAY_SIZE(usage_keys); i++) {
-		uint64_t n = count_of(json_object_get(t->usage, usage_keys[i]));
+	for (size_t i = 0; usage && i < ARRAY_SIZE(usage_keys); i++) {
+		uint64_t n = count_of(json_object_get(reported, usage_keys[i]));
 
 		if (json_object_set_new(usage, usage_keys[i], json_integer((json_int_t)n)) < 0)
-			return err_nomem(err);
+			return NULL;
 	}
-	if (t->usage && json_add_missing(usage, t->usage) < 0)
-		return err_nomem(err);
-	*ret = TAKE_PTR(usage);
-	return 0;
+	if (usage && reported && json_add_missing(usage, reported) < 0)
+		return NULL;
+	return TAKE_PTR(usage);
 }

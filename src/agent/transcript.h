@@ -93,8 +93,7 @@ _warn_unused_ int agent_transcript_response(
 _warn_unused_ int agent_transcript_error_summary(
 	const struct agent_transcript *t, char **ret, struct cloche_err *err);
 
-/* Get an object {input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
- * and everything else in the result's usage}, a new reference in *ret; counts of a wrong type are
- * 0. */
-_warn_unused_ int agent_transcript_usage(
-	const struct agent_transcript *t, json_t **ret, struct cloche_err *err);
+/* Return a new object with the token counts that are always there, 0 for each that the usage of a
+ * result (NULL: none) does not have as a number, and with everything else in it. NULL on lack of
+ * memory. */
+json_t *agent_usage(const json_t *reported);

@@ -38,11 +38,11 @@ static int event_set_json(char **at, const json_t *value, struct cloche_err *err
 int event_usage(const struct agent_transcript *t, char **extra, cloche_event_usage *ret,
 	struct cloche_err *err)
 {
-	_cleanup_json_ json_t *usage = NULL;
-	int r = agent_transcript_usage(t, &usage, err);
+	_cleanup_json_ json_t *usage = agent_usage(t->usage);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (!usage)
+		return err_nomem(err);
 #define EVENT_TAKE_USAGE(name)                                                                     \
 	ret->name = json_count_at(usage, #name);                                                   \
 	json_object_del(usage, #name);

@@ -77,7 +77,7 @@ void cloche_task_free(cloche_task *task)
 		return;
 	reset(task);
 	sandbox_member_leave(&task->member);
-	session_free(task->session);
+	cloche_session_free(task->session);
 	cloche_sandbox_free(task->sb);
 	free(task->event_log);
 	free(task->network_log);
@@ -129,7 +129,7 @@ static int no_session(const cloche_task *task, struct cloche_err *err)
 int cloche_task_set_resume(cloche_task *task, const char *session, cloche_err *err)
 {
 	if (session && strcmp(session, "last") == 0) {
-		session = session_id_for_resume(task->session);
+		session = cloche_session_id_for_resume(task->session);
 		if (!session)
 			return no_session(task, err);
 	}
@@ -293,8 +293,8 @@ static int run_agent(cloche_task *task, cloche_run *run, struct cloche_err *err)
 		cloche_run_stop(run);
 	cloche_run_on_output(run, on_output, task);
 	cloche_run_on_warning(run, task->on_warning, task->on_warning_user);
-	if (task->on_warning && session_warning(task->session))
-		task->on_warning(session_warning(task->session), task->on_warning_user);
+	if (task->on_warning && cloche_session_warning(task->session))
+		task->on_warning(cloche_session_warning(task->session), task->on_warning_user);
 	r = cloche_run_execute(run, err);
 	if (r < 0)
 		return r;
@@ -326,8 +326,7 @@ static void classify(cloche_task *task)
  * false) this is an error reply with what came. */
 static int finish(cloche_task *task, const char *prompt, bool ran, struct cloche_err *err)
 {
-	_cleanup_json_ json_t *usage = NULL;
-	struct session_reply reply = {0};
+	struct session_reply reply;
 	int r = 0;
 
 	if (ran)
@@ -338,11 +337,10 @@ static int finish(cloche_task *task, const char *prompt, bool ran, struct cloche
 		r = agent_transcript_response(&task->transcript, &task->response, err);
 	else
 		r = agent_transcript_error_summary(&task->transcript, &task->error_summary, err);
-	if (r == 0)
-		r = session_reply_from(&task->transcript, task->outcome, task->wall_ms, prompt,
-			task->response, &reply, &usage, err);
 	if (r < 0)
 		return r;
+	reply = session_reply_from(
+		&task->transcript, task->outcome, task->wall_ms, prompt, task->response);
 	task->is_error = reply.is_error;
 	return session_finish_reply(task->session, &reply, err);
 }
@@ -516,7 +514,7 @@ const char *cloche_task_context_dir(const cloche_task *task)
 
 const char *cloche_task_context_id(const cloche_task *task)
 {
-	return session_context_id(task->session);
+	return cloche_session_context_id(task->session);
 }
 
 double cloche_task_cost_usd(const cloche_task *task)

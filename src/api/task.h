@@ -18,7 +18,7 @@ struct cloche_task {
 	cloche_sandbox *sb;
 	struct sandbox_member member; /* of a task that cloche_sandbox_create_task() made */
 	const struct agent_driver *driver;
-	struct session *session;
+	cloche_session *session;
 	char *model, *effort, *system_prompt, *binary, *resume;
 	unsigned max_turns;
 	char *event_log, *network_log; /* paths; the files may not exist */

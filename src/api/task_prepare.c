@@ -121,15 +121,16 @@ static int protect_context(cloche_task *task, cloche_sandbox *sb, struct cloche_
 
 static int set_environ(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
-	_cleanup_(agent_argv_donep) struct agent_argv env = {0};
-	int r = agent_driver_environ(task->driver, ROOM_HOME, &env, err);
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < env.n; i++) {
-		char *equals = strchr(env.v[i], '=');
+	for (const struct agent_env *e = task->driver->env; r == 0 && e->name; e++) {
+		_cleanup_(freep) char *value =
+			e->in_home ? fs_join(ROOM_HOME, e->value) : strdup(e->value);
 
-		*equals = '\0';
-		if (!strv_env_get(sb->env, env.v[i]))
-			r = cloche_sandbox_set_env(sb, env.v[i], equals + 1, err);
+		if (!value)
+			return err_nomem(err);
+		if (!strv_env_get(sb->env, e->name))
+			r = cloche_sandbox_set_env(sb, e->name, value, err);
 	}
 	for (size_t i = 0; r == 0 && sb->env && sb->env[i]; i++) {
 		_cleanup_(freep) char *name = str_dup(
@@ -211,10 +212,10 @@ static int set_logs(cloche_task *task, cloche_sandbox *sb, struct cloche_err *er
 	return sb->network_log && sb->network_log_json ? 0 : err_nomem(err);
 }
 
-static int build_argv(const cloche_task *task, const char *program, struct agent_argv *ret,
-	struct cloche_err *err)
+static int build_argv(
+	const cloche_task *task, const char *program, char ***ret, struct cloche_err *err)
 {
-	const char *kept = session_model(task->session);
+	const char *kept = cloche_session_model(task->session);
 	struct agent_request request = {.model = task->model ? task->model : kept,
 		.resume = task->resume,
 		.effort = task->effort,
@@ -247,20 +248,18 @@ bool task_may_do_without_room(const cloche_task *task)
 static int mount_program(cloche_task *task, cloche_sandbox *sb, const struct agent_program *program,
 	struct cloche_err *err)
 {
-	const struct agent_mount *m = &program->mount;
-	int r = 0;
+	const char *target = has_no_room(sb) ? NULL : program->destination;
+	int r = target ? task_refuse_covered(task, sb, target, "the program", "--agent-binary", err)
+		       : 0;
 
-	if (has_no_room(sb))
-		return cloche_sandbox_add_mount(sb, m->source, NULL, true, err);
-	r = task_refuse_covered(task, sb, m->destination, "the program", "--agent-binary", err);
-	return r < 0 ? r : cloche_sandbox_add_mount(sb, m->source, m->destination, true, err);
+	return r < 0 ? r : cloche_sandbox_add_mount(sb, program->source, target, true, err);
 }
 
 int task_prepare_run(cloche_task *task, bool no_room, cloche_run **ret, struct cloche_err *err)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = sandbox_copy(task->sb);
 	_cleanup_(agent_program_donep) struct agent_program program = {0};
-	_cleanup_(agent_argv_donep) struct agent_argv argv = {0};
+	_cleanup_(strv_freep) char **argv = NULL;
 	int r;
 
 	if (!sb)
@@ -287,10 +286,10 @@ int task_prepare_run(cloche_task *task, bool no_room, cloche_run **ret, struct c
 	if (r == 0)
 		r = build_argv(task, has_no_room(sb) ? program.host : program.path, &argv, err);
 	if (r == 0 && task->model)
-		r = session_set_model(task->session, task->model, err);
+		r = cloche_session_set_model(task->session, task->model, err);
 	if (r < 0)
 		return r;
 	if (sb->timeout_ms == 0)
 		sb->timeout_ms = AGENT_DEFAULT_TIMEOUT_MS;
-	return run_new_take(TAKE_PTR(sb), argv.v, ret, err);
+	return run_new_take(TAKE_PTR(sb), argv, ret, err);
 }

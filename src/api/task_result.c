@@ -7,16 +7,10 @@
 
 enum { INDENT = 2, MIB = 1 << 20 };
 
-/* Text from an agent may be invalid UTF-8, which json_stringn would refuse. */
-static json_t *text(const char *s)
-{
-	return s ? json_utf8(str_from(s)) : json_null();
-}
-
 /* Return an empty text if there is none, so that readers need not handle null as well. */
 static json_t *text_or_empty(const char *s)
 {
-	return text(s ? s : "");
+	return json_text(s ? s : "");
 }
 
 static json_t *sandbox_object(const cloche_run *run)
@@ -50,32 +44,28 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 {
 	const struct agent_transcript *t = &task->transcript;
 	const cloche_run *run = atomic_load(&task->run);
-	_cleanup_json_ json_t *doc = NULL;
-	json_t *usage = NULL;
-	int r = agent_transcript_usage(t, &usage, err);
-
-	if (r < 0)
-		return r;
-	doc = json_pack("{s:s, s:s?, s:b, s:o, s:o, s:o, s:O, s:I, s:f, s:I, s:o, s:o, s:o, s:b, "
-			"s:b, "
-			"s:i, s:I, s:I, "
-			"s:o, s:s, s:o, s:o, s:o, s:{s:I, s:I}}",
+	_cleanup_json_ json_t *doc = json_pack(
+		"{s:s, s:s?, s:b, s:o, s:o, s:o, s:O, s:I, s:f, s:I, s:o, s:o, s:o, s:b, "
+		"s:b, "
+		"s:i, s:I, s:I, "
+		"s:o, s:s, s:o, s:o, s:o, s:{s:I, s:I}}",
 		"outcome", agent_outcome_name(task->outcome), "detail",
 		agent_detail_name(task->detail), "is_error", (int)task->is_error, "session_id",
 		text_or_empty(agent_transcript_session_id(t)), "response_text",
-		text_or_empty(task->response), "error_summary", text(task->error_summary), "events",
-		t->events, "duration_ms", (json_int_t)cloche_task_duration_ms(task),
+		text_or_empty(task->response), "error_summary", json_text(task->error_summary),
+		"events", t->events, "duration_ms", (json_int_t)cloche_task_duration_ms(task),
 		"total_cost_usd", t->total_cost_usd, "num_turns", (json_int_t)t->num_turns, "usage",
-		usage, "stdout", json_utf8(buf_str(&task->output[0])), "stderr",
+		agent_usage(t->usage), "stdout", json_utf8(buf_str(&task->output[0])), "stderr",
 		json_utf8(buf_str(&task->output[1])), "stdout_truncated", (int)task->truncated[0],
 		"stderr_truncated", (int)task->truncated[1], "exit_code", cloche_run_exit_code(run),
 		"web_search_count", (json_int_t)t->web_search_count, "web_fetch_count",
-		(json_int_t)t->web_fetch_count, "context_dir", text(session_dir(task->session)),
-		"execution_context_id", session_context_id(task->session), "sandbox",
-		sandbox_object(run), "sandbox_info", sandbox_info(run), "planted",
-		planted_list(cloche_run_id(run)), "network", "allowed",
-		(json_int_t)cloche_run_network_allowed(run), "blocked",
+		(json_int_t)t->web_fetch_count, "context_dir",
+		json_text(session_dir(task->session)), "execution_context_id",
+		cloche_session_context_id(task->session), "sandbox", sandbox_object(run),
+		"sandbox_info", sandbox_info(run), "planted", planted_list(cloche_run_id(run)),
+		"network", "allowed", (json_int_t)cloche_run_network_allowed(run), "blocked",
 		(json_int_t)cloche_run_network_blocked(run));
+
 	if (!doc || json_text_write(&task->result_json, doc, INDENT) < 0 ||
 		!buf_cstr(&task->result_json))
 		return err_nomem(err);

@@ -4,48 +4,15 @@
 
 #include <errno.h>
 
-static const char *const usage_keys[] = {AGENT_USAGE(AGENT_USAGE_KEY)};
 static const char *const required_keys[] = {
 	"session_id", "timestamp", "duration_ms", "total_cost_usd", "num_turns", "is_error"};
-
-/* Set a member to a new reference. Return 0 or -ENOMEM. */
-static int set(json_t *object, const char *key, json_t *value)
-{
-	return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
-}
-
-/* Texts from the agent or the user may hold bytes that are not UTF-8, which JSON does not allow. */
-static json_t *text_or_null(const char *text)
-{
-	return text ? json_utf8(str_from(text)) : json_null();
-}
-
-/* Return the counts, 0 for each that from does not have, and whatever else is in from (may be
- * NULL). */
-static json_t *usage_of(const json_t *from)
-{
-	_cleanup_json_ json_t *usage = json_object();
-
-	for (size_t i = 0; usage && i < ARRAY_SIZE(usage_keys); i++) {
-		json_t *count = json_object_get(from, usage_keys[i]);
-		int r = json_is_integer(count)
-				? json_object_set(usage, usage_keys[i], count)
-				: json_object_set_new(usage, usage_keys[i], json_integer(0));
-
-		if (r < 0)
-			return NULL;
-	}
-	if (usage && from && json_add_missing(usage, from) < 0)
-		return NULL;
-	return TAKE_PTR(usage);
-}
 
 int document_new(const char *context_id, json_t **ret, struct cloche_err *err)
 {
 	_cleanup_json_ json_t *doc = json_object();
 
-	if (!doc || set(doc, "execution_context_id", json_string(context_id)) < 0 ||
-		set(doc, "replies", json_array()) < 0)
+	if (!doc || json_put(doc, "execution_context_id", json_string(context_id)) < 0 ||
+		json_put(doc, "replies", json_array()) < 0)
 		return err_nomem(err);
 	*ret = TAKE_PTR(doc);
 	return 0;
@@ -62,7 +29,7 @@ static int check_events(json_t *reply)
 	json_t *events = json_object_get(reply, "events");
 
 	if (!json_is_array(events))
-		return set(reply, "events", json_array());
+		return json_put(reply, "events", json_array());
 	for (size_t i = json_array_size(events); i > 0; i--)
 		if (!json_is_object(json_array_get(events, i - 1)))
 			json_array_remove(events, i - 1);
@@ -77,7 +44,7 @@ static int check_reply(json_t *reply, size_t index, struct cloche_err *err)
 		if (!json_object_get(reply, required_keys[i]))
 			return err_set(
 				err, E_CORRUPT, "reply %zu has no \"%s\"", index, required_keys[i]);
-	if (!json_object_get(reply, "usage") && set(reply, "usage", usage_of(NULL)) < 0)
+	if (!json_object_get(reply, "usage") && json_put(reply, "usage", agent_usage(NULL)) < 0)
 		return err_nomem(err);
 	return check_events(reply) < 0 ? err_nomem(err) : 0;
 }
@@ -92,7 +59,7 @@ static int carry_over(json_t **doc, struct cloche_err *err)
 	if (json_object_get(*doc, "execution_context_id"))
 		return 0;
 	if (!newer ||
-		set(newer, "execution_context_id", json_stringn(id.n ? id.p : "", id.n)) < 0 ||
+		json_put(newer, "execution_context_id", json_stringn(id.n ? id.p : "", id.n)) < 0 ||
 		json_object_update(newer, *doc) < 0)
 		return err_nomem(err);
 	if (id.p)
@@ -122,7 +89,7 @@ int document_parse(struct str text, json_t **ret, struct cloche_err *err)
 		return r;
 	if (!json_is_string(json_object_get(doc, "execution_context_id")))
 		return err_set(err, E_CORRUPT, "\"execution_context_id\" is not a text");
-	if (!document_replies(doc) && set(doc, "replies", json_array()) < 0)
+	if (!document_replies(doc) && json_put(doc, "replies", json_array()) < 0)
 		return err_nomem(err);
 	if (!json_is_array(document_replies(doc)))
 		return err_set(err, E_CORRUPT, "\"replies\" is not a list");
@@ -165,15 +132,11 @@ int document_write(json_t *doc, struct buf *out, struct cloche_err *err)
 
 static json_t *events_of(const json_t *from)
 {
-	json_t *events = json_array(), *event;
-	size_t i;
+	_cleanup_json_ json_t *events = json_array();
 
-	json_array_foreach (from, i, event)
-		if (events && json_array_append(events, event) < 0) {
-			json_decref(events);
-			return NULL;
-		}
-	return events;
+	if (from && json_array_extend(events, (json_t *)(uintptr_t)from) < 0)
+		return NULL;
+	return TAKE_PTR(events);
 }
 
 static json_t *count(uint64_t n)
@@ -187,22 +150,22 @@ int reply_set(json_t *reply, const struct session_reply *from, struct cloche_err
 	const char *id = from->session_id ? from->session_id : "";
 
 	clock_format_iso(clock_real_usec(), now);
-	if (set(reply, "session_id", text_or_null(id)) < 0 ||
+	if (json_put(reply, "session_id", json_text(id)) < 0 ||
 		(!json_object_get(reply, "timestamp") &&
-			set(reply, "timestamp", json_string(now)) < 0) ||
-		set(reply, "duration_ms", count(from->duration_ms)) < 0 ||
-		set(reply, "total_cost_usd", json_real(from->total_cost_usd)) < 0 ||
-		set(reply, "num_turns", count(from->num_turns)) < 0 ||
-		set(reply, "is_error", json_boolean(from->is_error)) < 0 ||
-		set(reply, "usage", usage_of(from->usage)) < 0 ||
-		set(reply, "request_text", text_or_null(from->request_text)) < 0 ||
-		set(reply, "response_text", text_or_null(from->response_text)) < 0 ||
-		set(reply, "events", events_of(from->events)) < 0)
+			json_put(reply, "timestamp", json_string(now)) < 0) ||
+		json_put(reply, "duration_ms", count(from->duration_ms)) < 0 ||
+		json_put(reply, "total_cost_usd", json_real(from->total_cost_usd)) < 0 ||
+		json_put(reply, "num_turns", count(from->num_turns)) < 0 ||
+		json_put(reply, "is_error", json_boolean(from->is_error)) < 0 ||
+		json_put(reply, "usage", agent_usage(from->usage)) < 0 ||
+		json_put(reply, "request_text", json_text(from->request_text)) < 0 ||
+		json_put(reply, "response_text", json_text(from->response_text)) < 0 ||
+		json_put(reply, "events", events_of(from->events)) < 0)
 		return err_nomem(err);
 	if (!from->session_id && reply_session_id(reply).n > 0) {
 		struct str found = reply_session_id(reply);
 
-		if (set(reply, "session_id", json_stringn(found.p, found.n)) < 0)
+		if (json_put(reply, "session_id", json_stringn(found.p, found.n)) < 0)
 			return err_nomem(err);
 	}
 	json_object_del(reply, REPLY_PENDING);
@@ -228,7 +191,7 @@ int reply_pending_new(
 
 	if (r < 0)
 		return r;
-	if (set(reply, REPLY_PENDING, count(offset)) < 0)
+	if (json_put(reply, REPLY_PENDING, count(offset)) < 0)
 		return err_nomem(err);
 	*ret = TAKE_PTR(reply);
 	return 0;
@@ -261,7 +224,6 @@ int reply_rebuild(json_t *reply, const json_t *events, struct cloche_err *err)
 {
 	_cleanup_(agent_transcript_donep) struct agent_transcript t = {.events = NULL};
 	_cleanup_(freep) char *response = NULL, *request = NULL;
-	_cleanup_json_ json_t *usage = NULL;
 	struct str asked = json_str_at(reply, "request_text");
 	struct session_reply from;
 	int r = agent_transcript_init(&t, SIZE_MAX, err);
@@ -274,10 +236,9 @@ int reply_rebuild(json_t *reply, const json_t *events, struct cloche_err *err)
 		request = str_dup(asked);
 		r = request ? 0 : err_nomem(err);
 	}
-	if (r == 0)
-		r = session_reply_from(&t, AGENT_SUCCESS, 0, request, response, &from, &usage, err);
 	if (r < 0)
 		return r;
+	from = session_reply_from(&t, AGENT_SUCCESS, 0, request, response);
 	from.events = events; /* all of them, including those that are not agent events */
 	return reply_set(reply, &from, err);
 }
@@ -304,25 +265,20 @@ struct str reply_session_id(const json_t *reply)
 	return result.n > 0 ? result : init;
 }
 
-int session_reply_from(const struct agent_transcript *t, enum agent_outcome outcome,
-	uint64_t wall_ms, const char *request_text, const char *response_text,
-	struct session_reply *ret, json_t **ret_usage, struct cloche_err *err)
+struct session_reply session_reply_from(const struct agent_transcript *t,
+	enum agent_outcome outcome, uint64_t wall_ms, const char *request_text,
+	const char *response_text)
 {
-	int r = agent_transcript_usage(t, ret_usage, err);
-
-	if (r < 0)
-		return r;
-	*ret = (struct session_reply){
+	return (struct session_reply){
 		.session_id = agent_transcript_session_id(t),
 		.duration_ms = t->duration_ms || t->results == 0 ? t->duration_ms : wall_ms,
 		.num_turns = t->num_turns,
 		.total_cost_usd = t->total_cost_usd,
 		.is_error =
 			t->results == 0 || agent_transcript_is_error(t) || outcome != AGENT_SUCCESS,
-		.usage = *ret_usage,
+		.usage = t->usage,
 		.request_text = request_text,
 		.response_text = response_text,
 		.events = t->events,
 	};
-	return 0;
 }

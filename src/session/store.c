@@ -26,7 +26,7 @@
  * A file may be read if it is twice as large as the limit for writing: limits may shrink between
  * versions, and no session should be lost to that. */
 
-#define ID_MAX 256
+enum { ID_MAX = 256, JSON_INDENT = 2 };
 
 /* A file that cannot be read, and the name under which it will be kept. */
 struct damage {
@@ -34,7 +34,7 @@ struct damage {
 	char kept[64];
 };
 
-struct session {
+struct cloche_session {
 	char *dir;
 	int fd; /* the directory; locked if writable */
 	bool writable;
@@ -45,15 +45,16 @@ struct session {
 	struct damage damaged[2]; /* not set aside yet */
 	unsigned damaged_n;
 	char *damage, *warning; /* about the last of them */
+	struct buf json;        /* of cloche_session_json() */
 };
 
-static int check_writable(const struct session *s, struct cloche_err *err)
+static int check_writable(const cloche_session *s, struct cloche_err *err)
 {
 	return s->writable ? 0 : err_set(err, E_DENIED, "%s was opened for reading only", s->dir);
 }
 
 /* Keep damaged files under other names, before they are replaced. */
-static int set_aside(struct session *s, struct cloche_err *err)
+static int set_aside(cloche_session *s, struct cloche_err *err)
 {
 	for (; s->damaged_n > 0; s->damaged_n--) {
 		const struct damage *d = &s->damaged[s->damaged_n - 1];
@@ -64,7 +65,7 @@ static int set_aside(struct session *s, struct cloche_err *err)
 	return 0;
 }
 
-static int save(struct session *s, struct cloche_err *err)
+static int save(cloche_session *s, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(SESSION_FILE_MAX);
 	int r = document_write(s->doc, &text, err);
@@ -82,7 +83,7 @@ static int save(struct session *s, struct cloche_err *err)
 
 /* Remember that a file is damaged; its new name has the current time. */
 static int note_damage(
-	struct session *s, const char *file, const struct cloche_err *why, struct cloche_err *err)
+	cloche_session *s, const char *file, const struct cloche_err *why, struct cloche_err *err)
 {
 	struct damage *d = &s->damaged[s->damaged_n++];
 	char now[CLOCK_ISO_MAX];
@@ -105,7 +106,7 @@ static int note_damage(
 }
 
 /* Return 0 with the document, 1 if there is no such file, -E_CORRUPT, or another error. */
-static int load_file(struct session *s, const char *file, struct cloche_err *err)
+static int load_file(cloche_session *s, const char *file, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT((size_t)2 * SESSION_FILE_MAX);
 	struct cloche_err why = CLOCHE_ERR_INIT;
@@ -125,7 +126,7 @@ static int load_file(struct session *s, const char *file, struct cloche_err *err
 }
 
 /* Complete the unfinished replies that a crash left. */
-static int recover(struct session *s, struct cloche_err *err)
+static int recover(cloche_session *s, struct cloche_err *err)
 {
 	bool found = false;
 	json_t *reply;
@@ -151,39 +152,43 @@ static int recover(struct session *s, struct cloche_err *err)
 	return found && s->writable ? save(s, err) : 0;
 }
 
-static struct session *session_new(const char *dir)
+static cloche_session *session_new(const char *dir)
 {
-	struct session *s = calloc(1, sizeof(*s));
+	cloche_session *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->fd = -1;
 	s->events = SESSION_EVENTS_INIT;
+	s->json = BUF_INIT(SESSION_FILE_MAX);
 	s->dir = strdup(dir);
-	return s->dir ? s : session_free(s);
-}
-
-struct session *session_free(struct session *s)
-{
-	if (s) {
-		session_events_end(&s->events);
-		json_decref(s->doc);
-		fd_close(s->fd);
-		free(s->damage);
-		free(s->warning);
-		free(s->dir);
-		free(s);
-	}
+	if (s->dir)
+		return s;
+	cloche_session_free(s);
 	return NULL;
 }
 
-/* Remove half-written files of a crash. While we hold the lock, no other process writes here. */
-static void remove_leftovers(struct session *s)
+void cloche_session_free(cloche_session *s)
 {
-	_cleanup_(fs_list_closep) DIR *dir = fs_list(s->fd, ".");
-	struct dirent *e;
+	if (!s)
+		return;
+	session_events_end(&s->events);
+	json_decref(s->doc);
+	fd_close(s->fd);
+	buf_done(&s->json);
+	free(s->damage);
+	free(s->warning);
+	free(s->dir);
+	free(s);
+}
 
-	while (dir && (e = fs_list_next(dir))) {
+/* Remove half-written files of a crash. While we hold the lock, no other process writes here. */
+static void remove_leftovers(cloche_session *s)
+{
+	_cleanup_(fs_list_closep) DIR *list = fs_list(s->fd, ".");
+	const struct dirent *e;
+
+	while (list && (e = fs_list_next(list))) {
 		struct str name = str_from(e->d_name);
 
 		if (str_starts(name, STR(SESSION_FILE ".")) && str_ends(name, STR(".tmp")))
@@ -191,7 +196,7 @@ static void remove_leftovers(struct session *s)
 	}
 }
 
-static int load(struct session *s, struct cloche_err *err)
+static int load(cloche_session *s, struct cloche_err *err)
 {
 	int r = load_file(s, SESSION_FILE, err);
 
@@ -212,7 +217,7 @@ static int check_id(const char *id, struct cloche_err *err)
 	return 0;
 }
 
-static int begin_new(struct session *s, const char *context_id, struct cloche_err *err)
+static int begin_new(cloche_session *s, const char *context_id, struct cloche_err *err)
 {
 	char made[] = "ctx-0123456789abcdef";
 
@@ -222,9 +227,9 @@ static int begin_new(struct session *s, const char *context_id, struct cloche_er
 }
 
 /* Check that the context has this name, or give it to one that has none. */
-static int check_name(struct session *s, const char *context_id, struct cloche_err *err)
+static int check_name(cloche_session *s, const char *context_id, struct cloche_err *err)
 {
-	const char *own = session_context_id(s);
+	const char *own = cloche_session_context_id(s);
 
 	if (strcmp(context_id, own) == 0)
 		return 0;
@@ -237,7 +242,7 @@ static int check_name(struct session *s, const char *context_id, struct cloche_e
 	return 0;
 }
 
-static int lock(struct session *s, struct cloche_err *err)
+static int lock(cloche_session *s, struct cloche_err *err)
 {
 	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
@@ -285,9 +290,9 @@ static int open_dir(const char *dir, struct cloche_err *err)
 }
 
 int session_open_unwritten(
-	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err)
+	const char *dir, const char *context_id, cloche_session **ret, struct cloche_err *err)
 {
-	_cleanup_(session_freep) struct session *s = session_new(dir);
+	_cleanup_(cloche_session_freep) cloche_session *s = session_new(dir);
 	int r = context_id ? check_id(context_id, err) : 0;
 
 	if (r < 0)
@@ -312,10 +317,10 @@ int session_open_unwritten(
 	return r;
 }
 
-int session_open(
-	const char *dir, const char *context_id, struct session **ret, struct cloche_err *err)
+int cloche_session_open(
+	const char *dir, const char *context_id, cloche_session **ret, struct cloche_err *err)
 {
-	_cleanup_(session_freep) struct session *s = NULL;
+	_cleanup_(cloche_session_freep) cloche_session *s = NULL;
 	int r = session_open_unwritten(dir, context_id, &s, err);
 
 	if (r == 0 && (s->unwritten || s->damaged_n > 0))
@@ -325,9 +330,9 @@ int session_open(
 	return r;
 }
 
-int session_load(const char *dir, struct session **ret, struct cloche_err *err)
+int cloche_session_load(const char *dir, cloche_session **ret, struct cloche_err *err)
 {
-	_cleanup_(session_freep) struct session *s = session_new(dir);
+	_cleanup_(cloche_session_freep) cloche_session *s = session_new(dir);
 	int r;
 
 	if (!s)
@@ -343,51 +348,52 @@ int session_load(const char *dir, struct session **ret, struct cloche_err *err)
 	return r;
 }
 
-const char *session_dir(const struct session *s)
+const char *session_dir(const cloche_session *s)
 {
 	return s->dir;
 }
 
-const char *session_context_id(const struct session *s)
+const char *cloche_session_context_id(const cloche_session *s)
 {
 	return json_string_value(json_object_get(s->doc, "execution_context_id"));
 }
 
-const char *session_model(const struct session *s)
+const char *cloche_session_model(const cloche_session *s)
 {
 	const char *model = json_string_value(json_object_get(s->doc, "model"));
 
 	return model && model[0] ? model : NULL;
 }
 
-size_t session_replies(const struct session *s)
+size_t cloche_session_reply_count(const cloche_session *s)
 {
 	return json_array_size(document_replies(s->doc));
 }
 
-const json_t *session_reply(const struct session *s, size_t index)
+const json_t *session_reply(const cloche_session *s, size_t index)
 {
 	return json_array_get(document_replies(s->doc), index);
 }
 
-const json_t *session_document(const struct session *s)
+const char *cloche_session_json(cloche_session *s)
 {
-	return s->doc;
+	buf_clear(&s->json);
+	return json_text_write(&s->json, s->doc, JSON_INDENT) < 0 ? NULL : buf_cstr(&s->json);
 }
 
-const char *session_warning(const struct session *s)
+const char *cloche_session_warning(const cloche_session *s)
 {
 	return s->warning;
 }
 
-const char *session_damage(const struct session *s)
+const char *session_damage(const cloche_session *s)
 {
 	return s->damage;
 }
 
-const char *session_id_for_resume(const struct session *s)
+const char *cloche_session_id_for_resume(const cloche_session *s)
 {
-	for (size_t i = session_replies(s); i > 0; i--) {
+	for (size_t i = cloche_session_reply_count(s); i > 0; i--) {
 		struct str id = reply_session_id(session_reply(s, i - 1));
 
 		if (id.n > 0)
@@ -396,9 +402,9 @@ const char *session_id_for_resume(const struct session *s)
 	return NULL;
 }
 
-const char *session_last_successful_response(const struct session *s)
+const char *cloche_session_last_successful_response(const cloche_session *s)
 {
-	for (size_t i = session_replies(s); i > 0; i--) {
+	for (size_t i = cloche_session_reply_count(s); i > 0; i--) {
 		const json_t *reply = session_reply(s, i - 1);
 		struct str text = json_str_at(reply, "response_text");
 
@@ -408,7 +414,7 @@ const char *session_last_successful_response(const struct session *s)
 	return NULL;
 }
 
-int session_set_model(struct session *s, const char *model, struct cloche_err *err)
+int cloche_session_set_model(cloche_session *s, const char *model, struct cloche_err *err)
 {
 	int r = check_writable(s, err);
 
@@ -423,7 +429,7 @@ int session_set_model(struct session *s, const char *model, struct cloche_err *e
 	return save(s, err);
 }
 
-int session_begin_reply(struct session *s, const char *request_text, struct cloche_err *err)
+int session_begin_reply(cloche_session *s, const char *request_text, struct cloche_err *err)
 {
 	_cleanup_json_ json_t *reply = NULL;
 	int r = check_writable(s, err);
@@ -443,14 +449,14 @@ int session_begin_reply(struct session *s, const char *request_text, struct cloc
 	if (r < 0) {
 		/* Nobody will finish it. */
 		session_events_end(&s->events);
-		json_array_remove(document_replies(s->doc), session_replies(s) - 1);
+		json_array_remove(document_replies(s->doc), cloche_session_reply_count(s) - 1);
 		return r;
 	}
 	s->pending = reply;
 	return 0;
 }
 
-int session_add_event(struct session *s, const struct agent_event *e, struct cloche_err *err)
+int session_add_event(cloche_session *s, const struct agent_event *e, struct cloche_err *err)
 {
 	if (!s->pending)
 		return err_set(err, E_INTERNAL, "no reply is under way");
@@ -458,7 +464,7 @@ int session_add_event(struct session *s, const struct agent_event *e, struct clo
 }
 
 int session_finish_reply(
-	struct session *s, const struct session_reply *reply, struct cloche_err *err)
+	cloche_session *s, const struct session_reply *reply, struct cloche_err *err)
 {
 	int r;
 
@@ -473,9 +479,9 @@ int session_finish_reply(
 }
 
 int session_update_or_add_reply(
-	struct session *s, const struct session_reply *reply, struct cloche_err *err)
+	cloche_session *s, const struct session_reply *reply, struct cloche_err *err)
 {
-	size_t n = session_replies(s);
+	size_t n = cloche_session_reply_count(s);
 	json_t *last = n ? json_array_get(document_replies(s->doc), n - 1) : NULL;
 	const json_t *asked = json_object_get(last, "request_text");
 	_cleanup_json_ json_t *added = NULL;

@@ -54,7 +54,7 @@ static struct agent_event *make_event(int round, int n)
 	return e;
 }
 
-static void add_events(struct session *s, json_t *all, int round)
+static void add_events(cloche_session *s, json_t *all, int round)
 {
 	for (int n = 0; n < EVENTS; n++) {
 		_cleanup_(agent_event_freep) struct agent_event *e = make_event(round, n);
@@ -67,13 +67,13 @@ static void add_events(struct session *s, json_t *all, int round)
 
 static _noreturn_ void child(int round)
 {
-	struct session *s = NULL;
+	cloche_session *s = NULL;
 	json_t *all = json_array();
 	char request[32];
 	struct session_reply reply = {.request_text = request, .response_text = "answer"};
 
 	snprintf(request, sizeof(request), "request %d", round);
-	must(session_open(dir, "crash", &s, NULL) == 0);
+	must(cloche_session_open(dir, "crash", &s, NULL) == 0);
 	must(session_begin_reply(s, request, NULL) == 0);
 	progress->begun++;
 	add_events(s, all, round);
@@ -116,19 +116,19 @@ static void check_events(const json_t *reply, int at_least)
 
 static void check_context(int round, const struct progress *before, const struct progress *now)
 {
-	_cleanup_(session_freep) struct session *s = NULL;
+	_cleanup_(cloche_session_freep) cloche_session *s = NULL;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	const json_t *last;
 	char request[32];
 	size_t n;
 
-	if (session_open(dir, "crash", &s, &err) < 0) {
+	if (cloche_session_open(dir, "crash", &s, &err) < 0) {
 		tap_fail("round %d: %s", round, err.message);
 		return;
 	}
-	if (session_warning(s))
-		tap_fail("round %d: %s", round, session_warning(s));
-	n = session_replies(s);
+	if (cloche_session_warning(s))
+		tap_fail("round %d: %s", round, cloche_session_warning(s));
+	n = cloche_session_reply_count(s);
 	check(n >= (size_t)now->begun);
 	if (n == 0 || now->begun == before->begun)
 		return;
@@ -138,7 +138,7 @@ static void check_context(int round, const struct progress *before, const struct
 	check_events(last, now->events);
 	if (now->events > 0) {
 		snprintf(request, sizeof(request), "s%d", round);
-		check_z(session_id_for_resume(s), request);
+		check_z(cloche_session_id_for_resume(s), request);
 	}
 	if (now->finished > before->finished)
 		check(json_is_false(json_object_get(last, "is_error")));
@@ -168,9 +168,9 @@ static bool one_round(int round, unsigned longest_usec)
 	now = *progress;
 	check_context(round, &before, &now);
 	/* A reply that reached the disk just before the child could say so counts from now on. */
-	_cleanup_(session_freep) struct session *s = NULL;
-	must(session_load(dir, &s, NULL) == 0);
-	progress->begun = (int)session_replies(s);
+	_cleanup_(cloche_session_freep) cloche_session *s = NULL;
+	must(cloche_session_load(dir, &s, NULL) == 0);
+	progress->begun = (int)cloche_session_reply_count(s);
 	return WIFSIGNALED(status);
 }
 

@@ -36,7 +36,7 @@ static int checked(int r)
 	"{\"type\":\"result\",\"is_error\":false,\"result\":\"done\",\"total_cost_usd\":0.5,"      \
 	"\"usage\":{\"input_tokens\":1,\"service_tier\":\"s\"}}"
 
-static int add(struct session *s, const char *text, struct cloche_err *err)
+static int add(cloche_session *s, const char *text, struct cloche_err *err)
 {
 	_cleanup_(agent_event_freep) struct agent_event *e = NULL;
 	int r = checked(agent_event_parse(str_from(text), &e, err));
@@ -46,13 +46,13 @@ static int add(struct session *s, const char *text, struct cloche_err *err)
 
 static void begin_and_break_off(void)
 {
-	_cleanup_(session_freep) struct session *s = NULL;
+	_cleanup_(cloche_session_freep) cloche_session *s = NULL;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
-	if (checked(session_open(dir, "c", &s, &err)) < 0)
+	if (checked(cloche_session_open(dir, "c", &s, &err)) < 0)
 		return;
-	check(session_warning(s) == NULL); /* too little memory is no damage */
-	if (checked(session_set_model(s, "opus", &err)) < 0 ||
+	check(cloche_session_warning(s) == NULL); /* too little memory is no damage */
+	if (checked(cloche_session_set_model(s, "opus", &err)) < 0 ||
 		checked(session_begin_reply(s, "do", &err)) < 0 || add(s, INIT, &err) < 0)
 		return;
 	add(s, RESULT, &err);
@@ -60,19 +60,19 @@ static void begin_and_break_off(void)
 
 static void recover_and_finish(void)
 {
-	_cleanup_(session_freep) struct session *s = NULL;
+	_cleanup_(cloche_session_freep) cloche_session *s = NULL;
 	_cleanup_json_ json_t *events = json_pack("[{s:s}]", "type", "x");
 	const struct session_reply reply = {
 		.request_text = "do", .response_text = "done\xff", .events = events};
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
-	if (!events || checked(session_open(dir, "c", &s, &err)) < 0)
+	if (!events || checked(cloche_session_open(dir, "c", &s, &err)) < 0)
 		return;
-	check(session_warning(s) == NULL);
+	check(cloche_session_warning(s) == NULL);
 	if (checked(session_update_or_add_reply(s, &reply, &err)) < 0)
 		return;
 	if (!torture_failed)
-		check_z(session_model(s), "opus");
+		check_z(cloche_session_model(s), "opus");
 }
 
 static void clean_up(void)
@@ -105,11 +105,11 @@ static void test_every_allocation_fails_once(void)
 
 static void older_file(void)
 {
-	_cleanup_(session_freep) struct session *s = NULL;
+	_cleanup_(cloche_session_freep) cloche_session *s = NULL;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
-	if (checked(session_load(dir, &s, &err)) == 0)
-		check_z(session_context_id(s), "old");
+	if (checked(cloche_session_load(dir, &s, &err)) == 0)
+		check_z(cloche_session_context_id(s), "old");
 }
 
 static void test_older_file(void)
