@@ -287,12 +287,11 @@ static bool is_place(struct str path)
 		memchr(path.p, '\0', path.n))
 		return false;
 	while (path.n) {
-		struct str part = str_prefix(path, str_chr(path, '/'));
+		struct str part = str_next(&path, '/');
 
 		if (str_eq(part, STR("..")))
 			return false;
 		below = below || (part.n && !str_eq(part, STR(".")));
-		path = str_from_index(path, part.n + 1);
 	}
 	return below;
 }

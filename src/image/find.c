@@ -161,10 +161,8 @@ static bool find_account(struct str text, struct str name, struct str ret[FIELDS
 	while (text.n) {
 		struct str line = str_next_line(&text);
 
-		for (size_t i = 0; i < FIELDS; i++) {
-			ret[i] = str_prefix(line, str_chr(line, ':'));
-			line = str_from_index(line, ret[i].n + 1);
-		}
+		for (size_t i = 0; i < FIELDS; i++)
+			ret[i] = str_next(&line, ':');
 		if (parse_u64(ret[FIELD_ID], UINT32_MAX - 1, &id) < 0)
 			continue;
 		if (number ? id == want : str_eq(ret[FIELD_NAME], name))

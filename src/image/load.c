@@ -64,12 +64,8 @@ static int take_result(void *user, struct str line, struct cloche_err *err)
 	bool ok = str_starts(line, word) && image_is_hex(hex);
 
 	rest = str_from_index(rest, IMAGE_HEX + 1);
-	for (size_t i = 0; ok && i < ARRAY_SIZE(u->numbers); i++) {
-		struct str number = str_prefix(rest, str_chr(rest, ' '));
-
-		ok = parse_u64(number, UINT64_MAX, &u->numbers[i]) == 0;
-		rest = str_from_index(rest, number.n + 1);
-	}
+	for (size_t i = 0; ok && i < ARRAY_SIZE(u->numbers); i++)
+		ok = parse_u64(str_next(&rest, ' '), UINT64_MAX, &u->numbers[i]) == 0;
 	if (!ok)
 		return err_set(err, E_CORRUPT, "cloche-unpack wrote an invalid line");
 	snprintf(u->digest, sizeof(u->digest), "%.*s", STR_FMT(hex));

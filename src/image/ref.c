@@ -5,11 +5,6 @@
 
 #include <stdio.h>
 
-static bool is_lower_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-}
-
 static bool is_alnum(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -17,10 +12,7 @@ static bool is_alnum(char c)
 
 static bool all_hex(struct str s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		if (!is_lower_hex(s.p[i]))
-			return false;
-	return s.n > 0;
+	return s.n > 0 && str_is_all(s, STR_DIGITS "abcdef");
 }
 
 bool image_is_hex(struct str s)
@@ -80,12 +72,8 @@ static bool is_name(struct str name)
 
 static bool is_tag(struct str tag)
 {
-	if (tag.n == 0 || tag.n > IMAGE_TAG_MAX || tag.p[0] == '.' || tag.p[0] == '-')
-		return false;
-	for (size_t i = 0; i < tag.n; i++)
-		if (!is_alnum(tag.p[i]) && tag.p[i] != '_' && tag.p[i] != '.' && tag.p[i] != '-')
-			return false;
-	return true;
+	return tag.n > 0 && tag.n <= IMAGE_TAG_MAX && !strchr(".-", tag.p[0]) &&
+	       str_is_all(tag, STR_LOWER STR_UPPER STR_DIGITS "_.-");
 }
 
 /* Return the position of the tag's colon: the last one, if no slash follows it. */

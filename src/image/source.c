@@ -40,25 +40,17 @@ static int add_file(struct image_source *s, struct source_file f, struct cloche_
 	return 0;
 }
 
-static struct str next_word(struct str *line)
-{
-	struct str word = str_prefix(*line, str_chr(*line, ' '));
-
-	*line = str_from_index(*line, word.n + 1);
-	return word;
-}
-
 static int take_line(void *user, struct str line, struct cloche_err *err)
 {
 	struct image_source *s = user;
-	struct str kind = next_word(&line), first = next_word(&line);
+	struct str kind = str_next(&line, ' '), first = str_next(&line, ' ');
 	struct source_file f = {0};
 	uint64_t number = 0;
 
 	if (str_eq(kind, STR("file"))) {
 		if (parse_u64(first, UNPACK_FILES_MAX - 1, &number) < 0)
 			return err_set(err, E_CORRUPT, "cloche-unpack wrote an invalid line");
-		(void)next_word(&line);
+		(void)str_next(&line, ' ');
 		f.number = (unsigned)number;
 		f.path = str_dup(line);
 		return add_file(s, f, err);

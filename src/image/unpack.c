@@ -91,27 +91,23 @@ static int read_lines(const struct unpack_job *job, int fd, struct cloche_err *e
 static int take_trouble(int fd, int status, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_TEXT);
-	struct str text, line;
+	struct str text, line, message, hint;
 	uint64_t code = 0;
-	size_t at;
 
 	(void)!fd_read_to_end(fd, &b);
 	text = buf_str(&b);
-	line = str_prefix(text, str_chr(text, '\n'));
-	at = str_chr(line, ' ');
-	text = str_from_index(text, line.n + 1);
-	if (parse_u64(str_prefix(line, at), UINT32_MAX, &code) < 0 ||
+	line = message = str_next_line(&text);
+	hint = str_next_line(&text);
+	if (parse_u64(str_next(&message, ' '), UINT32_MAX, &code) < 0 ||
 		!err_is_code((uint32_t)code)) {
 		if (WIFSIGNALED(status))
 			return err_set(err, E_INTERNAL, "cloche-unpack was ended by signal %d",
 				WTERMSIG(status));
 		return err_set(err, E_INTERNAL, "cloche-unpack failed: %.*s", STR_FMT(line));
 	}
-	line = str_from_index(line, at + 1);
-	err_set(err, (int)code, "%.*s", STR_FMT(line));
-	text = str_prefix(text, str_chr(text, '\n'));
-	if (text.n)
-		err_hint(err, "%.*s", STR_FMT(text));
+	err_set(err, (int)code, "%.*s", STR_FMT(message));
+	if (hint.n)
+		err_hint(err, "%.*s", STR_FMT(hint));
 	return -(int)code;
 }
 

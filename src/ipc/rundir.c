@@ -44,6 +44,21 @@ int rundir_open_usual(struct cloche_err *err)
 	return fd >= 0 ? fd : open_fallback(err);
 }
 
+int rundir_check_name(const char *name, struct cloche_err *err)
+{
+	struct str s = str_from(name);
+
+	if (s.n == 0 || s.n > RUNDIR_NAME_BYTES || strchr("-_.", s.p[0]) ||
+		!str_is_all(s, STR_LOWER STR_UPPER STR_DIGITS "-_."))
+		return err_set(err, E_USAGE,
+			"name \"%s\": use up to %d letters, digits, '-', '_' and '.', a letter or "
+			"digit first",
+			name, RUNDIR_NAME_BYTES);
+	if (str_starts(s, prefix))
+		return err_set(err, E_USAGE, "name \"%s\": it cannot begin as ids do", name);
+	return 0;
+}
+
 void rundir_make_id(char *ret)
 {
 	memcpy(ret, prefix.p, prefix.n);
@@ -54,24 +69,4 @@ bool rundir_is_id(struct str name)
 {
 	return name.n == RUNDIR_ID_BYTES && str_starts(name, prefix) &&
 	       str_is_all(str_from_index(name, prefix.n), STR_LOWER STR_DIGITS);
-}
-
-int rundir_check_name(const char *name, struct cloche_err *err)
-{
-	struct str s = str_from(name);
-	bool ok = s.n > 0 && s.n <= RUNDIR_NAME_BYTES && !strchr("-_.", s.p[0]);
-
-	for (size_t i = 0; ok && i < s.n; i++) {
-		char c = str_lower_char(s.p[i]);
-
-		ok = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || strchr("-_.", c);
-	}
-	if (!ok)
-		return err_set(err, E_USAGE,
-			"name \"%s\": use up to %d letters, digits, '-', '_' and '.', a letter or "
-			"digit first",
-			name, RUNDIR_NAME_BYTES);
-	if (str_starts(s, prefix))
-		return err_set(err, E_USAGE, "name \"%s\": it cannot begin as ids do", name);
-	return 0;
 }

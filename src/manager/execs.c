@@ -29,17 +29,15 @@ int execs_list(int dir, uint32_t **ret, size_t *ret_n)
 	if (!list)
 		return -errno;
 	while ((e = fs_list_next(list))) {
+		uint32_t *grown;
 		uint64_t number;
 
 		if (parse_u64(str_from(e->d_name), UINT32_MAX, &number) < 0)
 			continue;
-		if (n == cap) {
-			uint32_t *more = reallocarray(numbers, cap = cap * 2 + 16, sizeof(*more));
-
-			if (!more)
-				return -ENOMEM;
-			numbers = more;
-		}
+		grown = array_room(numbers, n, &cap, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		numbers = grown;
 		numbers[n++] = (uint32_t)number;
 	}
 	if (n)

@@ -252,14 +252,7 @@ static int decide(const struct allowlist *rules, struct policy_request *request,
 /* A token of RFC 9110 section 5.6.2. */
 static bool is_method(struct str s)
 {
-	for (size_t i = 0; i < s.n; i++) {
-		char c = str_lower_char(s.p[i]);
-
-		if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') &&
-			!memchr("!#$%&'*+-.^_`|~", c, 15))
-			return false;
-	}
-	return s.n > 0;
+	return s.n > 0 && str_is_all(s, STR_LOWER STR_UPPER STR_DIGITS "!#$%&'*+-.^_`|~");
 }
 
 int cloche_allowlist_check(const cloche_allowlist *list, const char *method, const char *url,

@@ -211,14 +211,10 @@ int cloche_sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err 
 
 	if (path[0] == '\0')
 		return err_set(err, E_USAGE, "--allow-write: the path is empty");
-	while (rest.n) {
-		struct str part = str_prefix(rest, str_chr(rest, '/'));
-
-		if (str_eq(part, STR("..")))
+	while (rest.n)
+		if (str_eq(str_next(&rest, '/'), STR("..")))
 			return err_set(
 				err, E_USAGE, "--allow-write %s: name it without \"..\"", path);
-		rest = str_from_index(rest, part.n + 1);
-	}
 	if (strv_count(sb->opened) >= ROOM_MAX_OPENED)
 		return err_set(err, E_LIMIT, "more than %d --allow-write", ROOM_MAX_OPENED);
 	return strv_add(&sb->opened, str_from(path)) < 0 ? err_nomem(err) : 0;
@@ -364,12 +360,10 @@ static bool take_host(struct str *s, struct host *ret)
 
 static bool take_port(struct str *s, uint16_t *ret)
 {
-	size_t n = str_chr(*s, ':');
 	uint64_t port;
 
-	if (parse_u64(str_prefix(*s, n), 65535, &port) < 0 || port == 0)
+	if (parse_u64(str_next(s, ':'), 65535, &port) < 0 || port == 0)
 		return false;
-	*s = str_from_index(*s, n + 1);
 	*ret = (uint16_t)port;
 	return true;
 }
@@ -457,15 +451,8 @@ void cloche_sandbox_set_nested(cloche_sandbox *sb, bool nested)
 
 static bool is_label_key(struct str s)
 {
-	static const char allowed[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-
-	if (s.n == 0 || s.n > MAX_LABEL_KEY || s.p[0] == '-' || s.p[0] == '.')
-		return false;
-	for (size_t i = 0; i < s.n; i++)
-		if (!strchr(allowed, s.p[i]))
-			return false;
-	return true;
+	return s.n > 0 && s.n <= MAX_LABEL_KEY && !strchr("-.", s.p[0]) &&
+	       str_is_all(s, STR_LOWER STR_UPPER STR_DIGITS "-_.");
 }
 
 int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *err)

@@ -182,12 +182,8 @@ static int split_hosts(const char *text, char ***ret)
 	struct str rest = str_from(text);
 	int r = 0;
 
-	while (r == 0 && rest.n > 0) {
-		struct str host = str_prefix(rest, str_chr(rest, ','));
-
-		r = strv_add(ret, host);
-		rest = str_from_index(rest, host.n + 1);
-	}
+	while (r == 0 && rest.n > 0)
+		r = strv_add(ret, str_next(&rest, ','));
 	return r;
 }
 

@@ -332,15 +332,10 @@ static int keep_time(
 
 	if (l->times_n == DIR_TIMES_MAX)
 		return 0;
-	if (l->times_n == l->times_room) {
-		size_t room = l->times_room ? 2 * l->times_room : 256;
-
-		grown = reallocarray(l->times, room, sizeof(*grown));
-		if (!grown)
-			return err_nomem(err);
-		l->times = grown;
-		l->times_room = room;
-	}
+	grown = array_room(l->times, l->times_n, &l->times_room, sizeof(*grown));
+	if (!grown)
+		return err_nomem(err);
+	l->times = grown;
 	l->times[l->times_n] = (struct dir_time){strdup(p->path), when};
 	return l->times[l->times_n].path ? (l->times_n++, 0) : err_nomem(err);
 }

@@ -100,9 +100,8 @@ int unpack_path(const char *path, char *ret, struct cloche_err *err)
 	if (path[0] == '/')
 		return err_set(err, E_CORRUPT, "%.200s: the path is absolute", path);
 	while (rest.n) {
-		struct str part = str_prefix(rest, str_chr(rest, '/'));
+		struct str part = str_next(&rest, '/');
 
-		rest = str_from_index(rest, part.n + 1);
 		if (part.n == 0 || str_eq(part, STR(".")))
 			continue;
 		if (str_eq(part, STR("..")))
