@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/claude_code.h"
+#include "agent/driver.h"
 #include "base/strv.h"
 
 #include <stdio.h>

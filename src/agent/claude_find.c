@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/claude_code.h"
+#include "agent/driver.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/str.h"
@@ -191,14 +191,12 @@ static int try_path(struct str path, struct agent_program *ret, struct cloche_er
 	int r = 1;
 
 	while (r > 0 && path.n > 0) {
-		size_t end = str_chr(path, ':');
-		_cleanup_(freep) char *dir = str_dup(str_prefix(path, end));
+		_cleanup_(freep) char *dir = str_dup(str_next(&path, ':'));
 
 		if (!dir)
 			return err_nomem(err);
 		if (dir[0] == '/')
 			r = try_in(dir, "claude", ret, err);
-		path = str_from_index(path, end + 1);
 	}
 	return r;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/driver.h"
-#include "agent/claude_code.h"
 #include "base/buf.h"
 
 #include <string.h>

@@ -91,3 +91,9 @@ const struct agent_driver *const *agent_drivers(void);
 
 /* Return true if this variable must not reach the room. */
 bool agent_driver_withholds(const struct agent_driver *d, const char *name);
+
+/* Claude Code, with an API key or with a subscription's token. For driver.c alone. */
+extern const struct agent_driver agent_claude_code, agent_claude_subscription;
+/* Find the program on the host; see struct agent_driver. */
+int claude_code_find(
+	const struct agent_search *s, struct agent_program *ret, struct cloche_err *err);

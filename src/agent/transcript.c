@@ -257,6 +257,16 @@ int agent_transcript_add(
 	return r < 0 ? err_nomem(err) : 0;
 }
 
+int agent_transcript_add_line(struct str line, void *transcript)
+{
+	_cleanup_(agent_event_freep) struct agent_event *e = NULL;
+	int r = agent_event_parse(line, &e, NULL);
+
+	if (r == 0)
+		r = agent_transcript_add(transcript, e, NULL);
+	return MIN(r, 0);
+}
+
 bool agent_transcript_is_error(const struct agent_transcript *t)
 {
 	return t->is_error || str_starts(str_from(t->subtype), STR("error"));

@@ -75,6 +75,10 @@ static inline void agent_transcript_donep(struct agent_transcript *t)
 _warn_unused_ int agent_transcript_add(
 	struct agent_transcript *t, const struct agent_event *e, struct cloche_err *err);
 
+/* The same for a line of the agent's output, for lines_feed(); transcript is a struct
+ * agent_transcript. A line that is not an event is left out. */
+_warn_unused_ int agent_transcript_add_line(struct str line, void *transcript);
+
 /* Whether the last result is an error: is_error is true, or its subtype begins with "error". */
 bool agent_transcript_is_error(const struct agent_transcript *t);
 

@@ -5,25 +5,14 @@
 
 #include <math.h>
 
-/* data: a transcript, which keeps events up to its limit. */
-static int session_take_event(struct str line, void *data)
-{
-	_cleanup_(agent_event_freep) struct agent_event *e = NULL;
-	int r = agent_event_parse(line, &e, NULL);
-
-	if (r == 0)
-		r = agent_transcript_add(data, e, NULL);
-	return MIN(r, 0);
-}
-
 static int session_parse_events(
 	struct str text, struct agent_transcript *ret, struct cloche_err *err)
 {
 	struct lines lines = LINES_INIT(LINES_MAX_DEFAULT);
-	int r = lines_feed(&lines, text, session_take_event, ret);
+	int r = lines_feed(&lines, text, agent_transcript_add_line, ret);
 
 	if (r == 0)
-		r = lines_end(&lines, session_take_event, ret);
+		r = lines_end(&lines, agent_transcript_add_line, ret);
 	lines_done(&lines);
 	return r < 0 ? err_nomem(err) : 0;
 }

@@ -71,14 +71,6 @@ int content_each_line(struct content *c, int (*fn)(struct str line, void *user),
 	return e;
 }
 
-static int count_event(struct str line, void *user)
-{
-	_cleanup_(agent_event_freep) struct agent_event *e = NULL;
-	int r = agent_event_parse(line, &e, NULL);
-
-	return r == 0 ? agent_transcript_add(user, e, NULL) : r > 0 ? 0 : r;
-}
-
 static int replace_text(char **text, struct str value, struct cloche_err *err)
 {
 	char *copy;
@@ -102,7 +94,7 @@ static int count_agent(struct report *r, struct content *stdout_text, struct clo
 
 	if (e < 0)
 		return e;
-	if (content_each_line(stdout_text, count_event, &t) < 0)
+	if (content_each_line(stdout_text, agent_transcript_add_line, &t) < 0)
 		return err_nomem(err);
 	r->survey.has_agent = true;
 	r->survey.turns += t.num_turns;
