@@ -3,7 +3,6 @@
 #include "api/instance.h"
 #include "api/made.h"
 #include "api/oplog.h"
-#include "api/protect.h"
 #include "api/room.h"
 #include "api/runtime.h"
 #include "base/clock.h"
@@ -22,19 +21,6 @@
 
 enum { BACKLOG = 128 };
 #define PATIENCE (10 * USEC_PER_SEC) /* for a supervisor to finish, beyond the grace period */
-
-struct listener {
-	cloche_warning_fn fn;
-	void *user;
-};
-
-static void pass_warning(void *user, const char *text)
-{
-	const struct listener *l = user;
-
-	if (l->fn)
-		l->fn(text, l->user);
-}
 
 struct limit {
 	struct loop_timer timer;
@@ -96,25 +82,21 @@ void instance_discard(struct client *client)
 static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, cloche_warning_fn fn,
 	void *user, struct client **ret_client, cloche_instance **ret, struct cloche_err *err)
 {
-	struct listener listener = {fn, user};
 	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
 	struct network net;
 	struct client *client = NULL;
-	_cleanup_(freep) char *config = sandbox_describe(sb);
-	struct client_start start = {
-		.detached = true, .kept = true, .unfinished = true, .config = config};
+	struct ctl_start how = {.detached = true, .kept = true, .unfinished = true};
 	int r;
 
-	if (!config)
-		return err_nomem(err);
 	if (sb->network_log_fd >= 0)
 		return err_set(err, E_USAGE,
 			"a live network log needs somebody to watch it: write it to a file");
-	r = room_start(sb, &start, &net, &client, err);
-	if (r == 0 && start.crowded)
-		pass_warning(&listener, PROTECT_CROWDED);
+	how.config = sandbox_describe(sb);
+	if (!how.config)
+		return err_nomem(err);
+	r = room_start(sb, &how, &net, fn, user, &client, err);
 	if (r == 0) {
-		client_on_warning(client, pass_warning, &listener);
+		client_on_warning(client, fn, user);
 		sandbox_tell_unused(sb, fn, user);
 		r = wait_until_made(client, &net, sb, err);
 		if (r == 0)

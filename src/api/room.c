@@ -126,7 +126,7 @@ static int add_mounts(
 	return r;
 }
 
-static int make_room(const cloche_sandbox *sb, struct client_start *start, struct room_spec *ret,
+static int make_room(const cloche_sandbox *sb, bool kept, struct room_spec *ret, bool *ret_crowded,
 	struct cloche_err *err)
 {
 	int r = set_string(&ret->keep_dir, sb->keep_changes, err);
@@ -135,7 +135,7 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 		return r;
 	ret->root = sb->root;
 	/* A run of one command can avoid the cost of an overlay (docs/design/roots.md). */
-	ret->overlay = start->kept || sb->keep_changes || sandbox_is_recorded(sb);
+	ret->overlay = kept || sb->keep_changes || sandbox_is_recorded(sb);
 	ret->net = sb->net == CLOCHE_NET_HOST  ? ROOM_NET_HOST
 		   : sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY
 					       : ROOM_NET_NONE;
@@ -155,7 +155,7 @@ static int make_room(const cloche_sandbox *sb, struct client_start *start, struc
 	if (strv_copy(sb->image_layers, &ret->layers) < 0 ||
 		strv_copy(sb->image_places, &ret->places) < 0)
 		return err_nomem(err);
-	return add_mounts(sb, ret, &start->crowded, err);
+	return add_mounts(sb, ret, ret_crowded, err);
 }
 
 static int open_record(struct client_start *start, int dirs[2], struct cloche_err *err)
@@ -177,58 +177,77 @@ static enum recording_sync record_sync(const cloche_sandbox *sb)
 					    : RECORDING_INTERVAL;
 }
 
-int room_start(const cloche_sandbox *sb, struct client_start *start, struct network *net,
-	struct client **ret, struct cloche_err *err)
+/* Fill in what the supervisor gets besides the room. */
+static int describe_start(const cloche_sandbox *sb, struct ctl_start *m, struct cloche_err *err)
+{
+	const char *provider;
+	int r = provider_name_choose(sb->provider, &provider, err);
+
+	if (r == 0)
+		r = set_string(&m->provider, provider, err);
+	if (r == 0)
+		r = set_string(&m->name, sb->name, err);
+	m->record_limit = sb->record_limit;
+	m->record_sync = record_sync(sb);
+	m->grace_usec = CTL_DEFAULT_GRACE_USEC;
+	if (r < 0 || !m->kept)
+		return r;
+	/* If the host user is not root, the sandbox has only one user. */
+	if (geteuid() == 0) {
+		m->uid = (uint32_t)sb->image_uid;
+		m->gid = (uint32_t)sb->image_gid;
+	}
+	m->log_bytes = sb->output_limit;
+	m->timeout_usec = sb->ttl_ms * USEC_PER_MSEC;
+	m->exec_timeout_usec = sb->timeout_ms * USEC_PER_MSEC;
+	if (room_make_env(sb, &m->env) < 0 || strv_copy(sb->labels, &m->labels) < 0)
+		return err_nomem(err);
+	return set_string(&m->cwd, sandbox_workdir(sb), err);
+}
+
+/* Start the supervisor. *ret_config_fd: as client_new(). */
+static int start_client(const cloche_sandbox *sb, struct client_start *start, struct client **ret,
+	int *ret_config_fd, struct cloche_err *err)
+{
+	int dirs[2] = {-1, -1}, r = 0;
+
+	if (sandbox_is_recorded(sb))
+		r = open_record(start, dirs, err);
+	if (r == 0)
+		r = client_new(start, ret, ret_config_fd, err);
+	fd_close(dirs[0]);
+	fd_close(dirs[1]);
+	return r;
+}
+
+int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct network *net,
+	cloche_warning_fn fn, void *user, struct client **ret, struct cloche_err *err)
 {
 	_cleanup_(room_spec_donep) struct room_spec room;
-	_cleanup_(strv_freep) char **env = NULL;
 	_cleanup_(client_freep) struct client *client = NULL;
-	int config_fd = -1, record_dirs[2] = {-1, -1}, r;
+	struct client_start start = {.m = *how, .room = &room};
+	bool crowded = false;
+	int config_fd = -1, r = 0;
 
 	*net = (struct network){0};
 	room_spec_init(&room);
 	if (sb->offline && sb->net == CLOCHE_NET_NONE)
-		return err_set(err, E_USAGE,
+		r = err_set(err, E_USAGE,
 			"--offline answers requests, and --net none leaves nobody to ask: "
 			"leave out one of them");
-	start->record_limit = sb->record_limit;
-	start->record_sync = record_sync(sb);
-	r = provider_name_choose(sb->provider, &start->provider, err);
 	if (r == 0)
-		r = make_room(sb, start, &room, err);
-	if (r < 0)
-		return r;
-	start->grace_usec = CTL_DEFAULT_GRACE_USEC;
-	start->name = sb->name;
-	if (start->kept) {
-		if (room_make_env(sb, &env) < 0)
-			return err_nomem(err);
-		start->env = env;
-		start->cwd = sandbox_workdir(sb);
-		/* If the host user is not root, the sandbox has only one user. */
-		if (geteuid() == 0) {
-			start->uid = (uint32_t)sb->image_uid;
-			start->gid = (uint32_t)sb->image_gid;
-		}
-		start->labels = sb->labels;
-		start->log_bytes = sb->output_limit;
-		start->timeout_usec = sb->ttl_ms * USEC_PER_MSEC;
-		start->exec_timeout_usec = sb->timeout_ms * USEC_PER_MSEC;
-	}
-	start->room = &room;
-	if (sandbox_is_recorded(sb))
-		r = open_record(start, record_dirs, err);
+		r = describe_start(sb, &start.m, err);
 	if (r == 0)
-		r = client_new(start, &client, &config_fd, err);
-	start->room = NULL;
-	start->env = NULL;
-	start->record_dirs = NULL;
-	fd_close(record_dirs[0]);
-	fd_close(record_dirs[1]);
+		r = make_room(sb, start.m.kept, &room, &crowded, err);
+	if (r == 0)
+		r = start_client(sb, &start, &client, &config_fd, err);
+	ctl_start_done(&start.m);
 	if (r == 0 && config_fd >= 0)
 		r = network_start(net, client, sb, config_fd, err);
 	if (r < 0)
 		return r;
+	if (crowded && fn)
+		fn(PROTECT_CROWDED, user);
 	*ret = TAKE_PTR(client);
 	return 0;
 }

@@ -12,8 +12,9 @@
 _warn_unused_ int room_make_env(const cloche_sandbox *sb, char ***ret);
 
 /* Start a supervisor for the room that sb describes and queue the configuration of its broker. Do
- * not wait for anything. The caller sets what is not in sb (one_shot, detached, unfinished, kept,
- * config) in start; the rest is filled in here. net is always initialised: call network_done() when
- * the client is freed. */
-_warn_unused_ int room_start(const cloche_sandbox *sb, struct client_start *start,
-	struct network *net, struct client **ret, struct cloche_err *err);
+ * not wait for anything. how has what is not in sb: one_shot, detached, unfinished, kept, and
+ * config (which is taken, even on failure). net is always initialised: call network_done() when the
+ * client is freed. fn (may be NULL) is told if not all files could be protected. */
+_warn_unused_ int room_start(const cloche_sandbox *sb, const struct ctl_start *how,
+	struct network *net, cloche_warning_fn fn, void *user, struct client **ret,
+	struct cloche_err *err);

@@ -6,7 +6,6 @@
  * In a sandbox of our own, a stop ends the sandbox. In an existing sandbox, it ends only the
  * command: TERM to its process group and, after a time, KILL. */
 #include "api/instance.h"
-#include "api/protect.h"
 #include "api/room.h"
 #include "api/run.h"
 #include "api/state.h"
@@ -21,10 +20,8 @@
 
 enum { ROOT_IN_ROOM = 0 };
 
-static void take_warning(void *user, const char *text)
+static void run_warn(const cloche_run *run, const char *text)
 {
-	cloche_run *run = user;
-
 	if (run->on_warning)
 		run->on_warning(text, run->on_warning_user);
 }
@@ -92,7 +89,7 @@ static long filter_input(void *user, char *p, size_t n)
 
 void run_begin(cloche_run *run, struct client *client)
 {
-	client_on_warning(client, take_warning, run);
+	client_on_warning(client, run->on_warning, run->on_warning_user);
 	client_on_wake(client, run_on_wake, run);
 	atomic_store(&run->client, client);
 	run->io.write = run_take_output;
@@ -129,9 +126,8 @@ static int add_env(const cloche_run *run, char ***env)
 static void use_image_user(cloche_run *run, struct exec_spec *ret)
 {
 	if (geteuid() != 0) {
-		take_warning(run,
-			"the image wants to run as a user other than root, and only root can "
-			"do that here: the command runs as root of the sandbox");
+		run_warn(run, "the image wants to run as a user other than root, and only root can "
+			      "do that here: the command runs as root of the sandbox");
 		return;
 	}
 	ret->uid = (uint32_t)run->sb->image_uid;
@@ -180,24 +176,21 @@ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err
 static int start_own(cloche_run *run, struct cloche_err *err)
 {
 	struct client *client = NULL;
-	_cleanup_(freep) char *config =
-		run->detached || sandbox_is_recorded(run->sb)
-			? sandbox_describe(run->sb)
-			: sandbox_describe_command(
-				  (const char *const *)run->argv, code_driver_arg(run));
-	struct client_start start = {.one_shot = true,
+	const struct ctl_start how = {.one_shot = true,
 		.detached = run->detached,
 		.kept = run->detached,
-		.config = config};
+		.config = run->detached || sandbox_is_recorded(run->sb)
+				  ? sandbox_describe(run->sb)
+				  : sandbox_describe_command(
+					    (const char *const *)run->argv, code_driver_arg(run))};
 	int r;
 
-	if (!config)
+	if (!how.config)
 		return err_nomem(err);
-	r = room_start(run->sb, &start, &run->network, &client, err);
+	r = room_start(
+		run->sb, &how, &run->network, run->on_warning, run->on_warning_user, &client, err);
 	if (r < 0)
 		return r;
-	if (start.crowded)
-		take_warning(run, PROTECT_CROWDED);
 	run_begin(run, client);
 	sandbox_tell_unused(run->sb, run->on_warning, run->on_warning_user);
 	return 0;
@@ -337,7 +330,7 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 	if (r == 0)
 		r = run_end_output(run, err);
 	if (r == 0 && run->code && code_record_call(run, &own) < 0)
-		take_warning(run, own.message);
+		run_warn(run, own.message);
 	if (r < 0 || run->where != RUN_OWN || run->detached)
 		return r;
 	r = client_finish(atomic_load(&run->client), &run->ended, err);

@@ -47,7 +47,7 @@ void client_fail(struct client *c, const struct cloche_err *why)
 	client_stop(c, 0);
 }
 
-void client_on_warning(struct client *c, void (*cb)(void *user, const char *text), void *user)
+void client_on_warning(struct client *c, void (*cb)(const char *text, void *user), void *user)
 {
 	c->on_warning = cb;
 	c->on_warning_user = user;
@@ -162,7 +162,7 @@ static int on_warning(struct client *c, struct str payload, struct cloche_err *e
 		return bad_frame(err);
 	str_copy(text, sizeof(text), m.text);
 	if (c->on_warning)
-		c->on_warning(c->on_warning_user, text);
+		c->on_warning(text, c->on_warning_user);
 	return 0;
 }
 

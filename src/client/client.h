@@ -21,28 +21,12 @@
 struct client;
 
 struct client_start {
+	struct ctl_start m; /* borrowed for client_new, which sets version, id, gateway, recorded
+			     * and room itself */
 	const struct room_spec *room; /* borrowed for client_new. If its id is NULL, one is
 				       * generated; if init_path is NULL, the supervisor finds it */
-	bool one_shot, detached;
-	bool crowded;      /* not sent: there are more files to protect than can be */
-	bool unfinished;   /* the sandbox ends with this client until client_complete is called */
-	bool kept;         /* see struct ctl_start; members up to log_bytes are for kept ones */
-	char *const *env;  /* of processes that inherit; borrowed; NULL: none */
-	const char *cwd;   /* the same; NULL: "/" */
-	uint32_t uid, gid; /* the same */
-	uint64_t exec_timeout_usec; /* the same; 0: none */
-	uint64_t log_bytes;         /* bytes kept of each log; 0: a default */
-	const char *config;         /* JSON object for the record; NULL: none */
-	const char *provider;       /* one of provider/names.h; NULL: the first */
-	const char *name;           /* NULL: none */
-	char *const *labels;        /* "key=value", NULL-terminated; NULL: none */
-	uint64_t timeout_usec;      /* of the sandbox; 0: none */
-	uint64_t grace_usec;        /* between TERM and KILL after a timeout */
 	const int *record_dirs; /* directories of logs and of contents, for a full record; borrowed
 				 * for client_new; NULL: none */
-	uint64_t record_limit;  /* bytes of contents; 0: a default */
-	enum recording_sync record_sync;
-	const char *supervisor; /* path of the program; NULL: found (base/program.h) */
 };
 
 /* Start a supervisor and queue START; do not wait for anything. If room->net is
@@ -77,7 +61,7 @@ struct loop *client_loop(const struct client *c);
 void client_fail(struct client *c, const struct cloche_err *why);
 
 /* Call cb for each WARNING. text is a terminated string without a line end. */
-void client_on_warning(struct client *c, void (*cb)(void *user, const char *text), void *user);
+void client_on_warning(struct client *c, void (*cb)(const char *text, void *user), void *user);
 
 enum client_input {
 	CLIENT_INPUT_NONE,  /* end-of-file at once */

@@ -62,7 +62,7 @@ struct client {
 	bool leave_due;                /* it has fired */
 	int failed;                    /* 0, or what client_fail was called with */
 	struct cloche_err failure;
-	void (*on_warning)(void *user, const char *text);
+	void (*on_warning)(const char *text, void *user);
 	void *on_warning_user;
 	void (*on_wake)(void *user);
 	void *on_wake_user;

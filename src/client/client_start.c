@@ -56,17 +56,13 @@ static int make_socketpair(int *ret_a, int *ret_b)
 	return *ret_a < 0 || *ret_b < 0 ? -EMFILE : 0;
 }
 
-static int start_supervisor(
-	struct client *c, const struct client_start *start, int theirs, struct cloche_err *err)
+static int start_supervisor(struct client *c, int theirs, struct cloche_err *err)
 {
 	const char *const argv[] = {
-		"cloche-supervisor", start->detached ? "--detached" : NULL, NULL};
+		"cloche-supervisor", c->detached ? "--detached" : NULL, NULL};
 	const struct program_fd fds[] = {{theirs, CTL_FD}};
-	struct program_spawn spawn = {.path = start->supervisor,
-		.argv = argv,
-		.fds = fds,
-		.fds_n = ARRAY_SIZE(fds),
-		.stdio = {-1, -1, -1}};
+	struct program_spawn spawn = {
+		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, -1, -1}};
 
 	/* For its last words only; everything else comes as messages. */
 	if (fcntl(2, F_GETFD) >= 0)
@@ -79,51 +75,22 @@ static int send_start(struct client *c, const struct client_start *start, int co
 	int fds[3], n = 0;
 	_cleanup_(buf_donep) struct buf room = BUF_INIT(CTL_MAX_ROOM);
 	struct wire_out w = wire_out(&room);
-	_cleanup_(freep) char *name = start->name ? strdup(start->name) : NULL;
-	_cleanup_(freep) char *provider = start->provider ? strdup(start->provider) : NULL;
-	struct ctl_start m = {.version = CTL_VERSION,
-		.one_shot = start->one_shot,
-		.detached = start->detached,
-		.unfinished = start->unfinished,
-		.kept = start->kept,
-		.gateway = start->room->net == ROOM_NET_GATEWAY,
-		.recorded = start->record_dirs != NULL,
-		.record_limit = start->record_limit,
-		.record_sync = start->record_sync,
-		.id = c->id,
-		.name = name,
-		.provider = provider,
-		.timeout_usec = start->timeout_usec,
-		.grace_usec = start->grace_usec,
-		.uid = start->uid,
-		.gid = start->gid,
-		.exec_timeout_usec = start->exec_timeout_usec,
-		.log_bytes = start->log_bytes};
+	struct ctl_start m = start->m;
 	int r;
 
-	if ((start->name && !name) || (start->provider && !provider) ||
-		set_string(&m.cwd, start->cwd, NULL) < 0 ||
-		set_string(&m.config, start->config, NULL) < 0) {
-		free(m.cwd);
-		return -ENOMEM;
-	}
+	m.version = CTL_VERSION;
+	m.id = c->id;
+	m.gateway = start->room->net == ROOM_NET_GATEWAY;
+	m.recorded = start->record_dirs != NULL;
 	if (m.gateway)
 		fds[n++] = config_fd;
-	for (int i = 0; start->record_dirs && i < 2; i++)
+	for (int i = 0; m.recorded && i < 2; i++)
 		fds[n++] = start->record_dirs[i];
 	room_spec_put(&w, start->room);
 	if (w.error < 0)
 		return w.error;
 	m.room = buf_str(&room);
-	r = strv_copy(start->labels, &m.labels);
-	if (r == 0)
-		r = strv_copy(start->env, &m.env);
-	if (r == 0)
-		r = ctl_send_start(&c->chan, &m, fds);
-	strv_free(m.labels);
-	strv_free(m.env);
-	free(m.cwd);
-	free(m.config);
+	r = ctl_send_start(&c->chan, &m, fds);
 	/* The socket is new, so this is normally sent at once; any rest is sent while the client
 	 * waits. */
 	return r < 0 ? r : chan_flush(&c->chan);
@@ -170,13 +137,13 @@ int client_new(const struct client_start *start, struct client **ret, int *ret_c
 		memcpy(c->id, start->room->id, RUNDIR_ID_BYTES + 1);
 	else
 		rundir_make_id(c->id);
-	c->detached = start->detached;
+	c->detached = start->m.detached;
 	r = make_socketpair(&ours, &theirs);
 	if (r == 0 && start->room->net == ROOM_NET_GATEWAY)
 		r = make_socketpair(&config, &config_theirs);
 	if (r < 0)
 		return err_sys(err, -r, "make a socket");
-	r = start_supervisor(c, start, theirs, err);
+	r = start_supervisor(c, theirs, err);
 	if (r < 0)
 		return r;
 	r = open_chan(c, TAKE_FD(ours));

@@ -133,7 +133,7 @@ static void signalled_by_another_thread(void)
 static void the_sandbox_has_a_deadline(void)
 {
 	struct client_start start = {
-		.timeout_usec = 200 * USEC_PER_MSEC, .grace_usec = USEC_PER_SEC};
+		.m = {.timeout_usec = 200 * USEC_PER_MSEC, .grace_usec = USEC_PER_SEC}};
 	struct job j;
 	int config;
 

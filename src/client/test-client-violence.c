@@ -284,7 +284,7 @@ struct network {
 
 static void network_start(struct network *n, const char *script)
 {
-	struct client_start start = {.one_shot = true, .grace_usec = USEC_PER_SEC};
+	struct client_start start = {.m = {.one_shot = true, .grace_usec = USEC_PER_SEC}};
 	struct chan_frame f;
 	int config;
 
@@ -378,7 +378,7 @@ static void the_network_ends_with_the_supervisor(void)
 
 static void a_refused_configuration(void)
 {
-	struct client_start start = {.one_shot = true, .grace_usec = USEC_PER_SEC};
+	struct client_start start = {.m = {.one_shot = true, .grace_usec = USEC_PER_SEC}};
 	struct chan config;
 	struct job j;
 	int fd;

@@ -398,14 +398,14 @@ static void a_room_that_cannot_be_made(void)
 /* The name that is asked for goes to the supervisor, which judges it again. */
 static void a_provider_that_is_not_there(void)
 {
-	static const struct {
-		const char *name;
+	static struct {
+		char name[16];
 		int code;
 	} rows[] = {
 		{"nonsense", E_USAGE}, {"e2b", E_UNSUPPORTED}, {"srt", 0}, {"native", 0}, {"", 0}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct client_start start = {.one_shot = true, .provider = rows[i].name};
+		struct client_start start = {.m = {.one_shot = true, .provider = rows[i].name}};
 		struct job j;
 		int config;
 

@@ -47,7 +47,7 @@ void job_done(struct job *j)
 void job_start(struct job *j)
 {
 	struct client_start start = {
-		.room = &j->room, .one_shot = !j->long_lived, .grace_usec = j->grace_usec};
+		.m = {.one_shot = !j->long_lived, .grace_usec = j->grace_usec}, .room = &j->room};
 	int config;
 
 	if (client_new(&start, &j->client, &config, &j->err) < 0) {
