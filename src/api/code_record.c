@@ -71,10 +71,10 @@ static int describe(const cloche_run *run, struct buf *b)
 	jsonout_open(&o, NULL, '{');
 	jsonout_number(&o, "exec", call ? call->number : result->number);
 	jsonout_raw(&o, NULL, str_from(run->note));
-	jsonout_number(&o, "status", (uint64_t)result->status);
-	jsonout_bool(&o, "signaled", result->signaled);
-	jsonout_bool(&o, "timed_out", result->timed_out);
-	jsonout_number(&o, "duration_usec", result->duration_usec);
+	jsonout_number(&o, "status", (uint64_t)result->end.status);
+	jsonout_bool(&o, "signaled", result->end.signaled);
+	jsonout_bool(&o, "timed_out", result->end.timed_out);
+	jsonout_number(&o, "duration_usec", result->end.duration_usec);
 	if (value)
 		jsonout_str(&o, "value", str_make(value, MIN(n, (size_t)MAX_NOTED)));
 	describe_printed(run->code, &o);

@@ -47,7 +47,7 @@ static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid,
 		return r;
 	io.pass_fd[0] = theirs;
 	client_on_exec_started(c, leave, c);
-	return client_exec_as(c, &what, &io, &result, err);
+	return client_exec(c, &what, &io, &result, err);
 }
 
 int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gid,

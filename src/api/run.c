@@ -345,34 +345,34 @@ int cloche_run_exit_code(const cloche_run *run)
 {
 	if (run->start_exit)
 		return run->start_exit;
-	if (run->result.timed_out)
+	if (run->result.end.timed_out)
 		return EXIT_TIMEOUT;
-	return run->result.signaled ? 128 + run->result.status : run->result.status;
+	return run->result.end.signaled ? 128 + run->result.end.status : run->result.end.status;
 }
 
 int cloche_run_exit_signal(const cloche_run *run)
 {
-	return run->result.signaled ? run->result.status : 0;
+	return run->result.end.signaled ? run->result.end.status : 0;
 }
 
 bool cloche_run_timed_out(const cloche_run *run)
 {
-	return run->result.timed_out;
+	return run->result.end.timed_out;
 }
 
 bool cloche_run_oom_killed(const cloche_run *run)
 {
-	return run->result.oom_killed;
+	return run->result.end.oom_killed;
 }
 
 bool cloche_run_pids_refused(const cloche_run *run)
 {
-	return run->result.pids_refused;
+	return run->result.end.pids_refused;
 }
 
 bool cloche_run_stopped(const cloche_run *run)
 {
-	return run->result.stopped || atomic_load(&run->stops) > 0;
+	return run->result.end.stopped || atomic_load(&run->stops) > 0;
 }
 
 const char *cloche_run_start_failure(const cloche_run *run)
@@ -382,7 +382,7 @@ const char *cloche_run_start_failure(const cloche_run *run)
 
 uint64_t cloche_run_duration_ms(const cloche_run *run)
 {
-	return run->result.duration_usec / USEC_PER_MSEC;
+	return run->result.end.duration_usec / USEC_PER_MSEC;
 }
 
 const void *cloche_run_stdout(const cloche_run *run, size_t *ret_length)

@@ -181,7 +181,7 @@ static int begin_interpreter(cloche_run *run, struct cloche_err *err)
 		return r;
 	/* Timeouts are for calls, not for the interpreter. */
 	spec.timeout_usec = EVER;
-	r = client_exec_as(client_of(run), &what, &none, &started, err);
+	r = client_exec(client_of(run), &what, &none, &started, err);
 	if (r < 0)
 		return r;
 	call->use.began = true;
@@ -202,7 +202,7 @@ static int join_when_free(cloche_run *run, struct client_result *ret, struct clo
 
 		if (run->timeout_ms > 0)
 			set_timer(run, run->timeout_ms * USEC_PER_MSEC, on_timeout);
-		r = client_exec_as(client_of(run), &what, &run->io, ret, err);
+		r = client_exec(client_of(run), &what, &run->io, ret, err);
 		if (r != -E_BUSY || clock_mono_usec() >= until)
 			return r;
 		err_clear(err);
@@ -230,11 +230,11 @@ static int join_interpreter(cloche_run *run, struct client_result *ret, struct c
 		return 1;
 	if (r < 0)
 		return r;
-	ret->duration_usec = clock_mono_usec() - from;
-	ret->timed_out = call->timed_out;
+	ret->end.duration_usec = clock_mono_usec() - from;
+	ret->end.timed_out = call->timed_out;
 	if (run->code->value.ended) {
 		ret->left = false;
-		ret->status = run->code->value.status;
+		ret->end.status = (uint8_t)run->code->value.status;
 		return context_set_executes(&call->file, false, err);
 	}
 	call->use.ended = !ret->left;
@@ -324,7 +324,7 @@ static int visit(
 	if (r < 0)
 		return r;
 	client_on_exec_started(v->client, on_visited, v);
-	r = client_exec_as(v->client, &what, &none, &result, err);
+	r = client_exec(v->client, &what, &none, &result, err);
 	client_free(v->client);
 	return r;
 }

@@ -223,7 +223,7 @@ static int exec_with_terminal(cloche_run *run, const struct client_exec *what,
 
 	if (run->tty_fd >= 0 && !what->detached)
 		terminal_open(&run->terminal, run->tty_fd, client);
-	r = client_exec_as(client, what, &run->io, ret, err);
+	r = client_exec(client, what, &run->io, ret, err);
 	terminal_close(&run->terminal);
 	return r;
 }

@@ -108,11 +108,10 @@ static bool bool_at(const json_t *meta, const char *key)
 	return json_is_true(json_object_get(meta, key));
 }
 
-static void read_result(const json_t *meta, struct client_result *ret)
+static void read_result(const json_t *meta, struct ctl_exec_exited *ret)
 {
-	*ret = (struct client_result){.number = (uint32_t)json_count_at(meta, "number"),
-		.signaled = bool_at(meta, "signaled"),
-		.status = (int)json_count_at(meta, "status"),
+	*ret = (struct ctl_exec_exited){.signaled = bool_at(meta, "signaled"),
+		.status = (uint8_t)json_count_at(meta, "status"),
 		.timed_out = bool_at(meta, "timed_out"),
 		.oom_killed = bool_at(meta, "oom_killed"),
 		.pids_refused = bool_at(meta, "pids_refused"),
@@ -124,8 +123,8 @@ static void read_result(const json_t *meta, struct client_result *ret)
 static int replay(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+	_cleanup_json_ json_t *meta = NULL;
 	_cleanup_fd_ int dir = -1;
-	json_t *meta;
 	int r = instance_open_entry(run->in, &entry, err);
 
 	dir = r == 0 ? execs_open(entry.dir, run->join, err) : r;
@@ -133,9 +132,8 @@ static int replay(cloche_run *run, struct client_result *ret, struct cloche_err 
 		return dir;
 	r = hand_on_rest(run, err);
 	meta = execs_meta(dir);
-	read_result(meta, ret);
-	json_decref(meta);
-	ret->number = run->join;
+	*ret = (struct client_result){.number = run->join};
+	read_result(meta, &ret->end);
 	return r;
 }
 
@@ -153,7 +151,7 @@ static int join(cloche_run *run, struct client_result *ret, struct cloche_err *e
 	client_on_exec_started(client, on_started, run);
 	client_on_wake(client, on_wake, run);
 	client_wake(client);
-	r = client_exec_as(client, &what, &run->io, ret, err);
+	r = client_exec(client, &what, &run->io, ret, err);
 	if (r == 0 && !ret->left)
 		r = hand_on_rest(run, err);
 	terminal_close(&run->terminal);

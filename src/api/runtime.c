@@ -99,10 +99,10 @@ static int try_line(struct client *c, const char *line, struct buf *words, bool 
 	r = text ? exec_spec_set(&spec, argv, NULL, "/", err) : err_nomem(err);
 	spec.timeout_usec = LINE_USEC;
 	if (r == 0)
-		r = client_exec_as(c, &what, &io, &result, err);
+		r = client_exec(c, &what, &io, &result, err);
 	if (r < 0 && r != -E_COMMAND_NOT_FOUND && r != -E_CANNOT_EXEC)
 		return r;
-	*ret_good = r == 0 && !result.signaled && result.status == 0;
+	*ret_good = r == 0 && !result.end.signaled && result.end.status == 0;
 	if (r < 0)
 		err_clear(err);
 	return 0;

@@ -188,7 +188,7 @@ static int on_exec_started(struct client *c, struct chan_frame *f, struct cloche
 	if (!c->run || c->run->exec != m.exec)
 		return 0;
 	c->run->started = true;
-	c->run->number = m.number;
+	c->run->result.number = m.number;
 	if (f->fds_n == 1 && c->run->input < 0)
 		c->run->input = TAKE_FD(f->fds[0]);
 	if (c->on_exec_started)
@@ -219,7 +219,7 @@ static int on_exec_exited(struct client *c, struct str payload, struct cloche_er
 		return bad_frame(err);
 	if (c->run && c->run->exec == m.exec) {
 		c->run->ended = true;
-		c->run->exited = m;
+		c->run->result.end = m;
 	}
 	return 0;
 }

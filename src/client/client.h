@@ -99,22 +99,12 @@ struct client_io {
 struct client_result {
 	uint32_t number; /* of the process in its sandbox; 0 if it was never started */
 	bool left;       /* the process goes on without us; all members below are empty */
-	bool signaled;
-	int status; /* exit code, or the signal */
-	bool timed_out, oom_killed, pids_refused, stopped;
+	struct ctl_exec_exited end;
 	bool truncated[2]; /* stdout, stderr: output_limit was reached */
 	uint64_t bytes[2]; /* that the process wrote and we read */
-	uint64_t duration_usec;
 };
 
-/* Run one process and wait for its end. io is borrowed for the call. Return 0 and fill *ret, or an
- * error: E_COMMAND_NOT_FOUND and E_CANNOT_EXEC if it could not be started, E_NETWORK if gateway or
- * broker failed, E_CANCELLED if the sandbox was stopped before the process started, others if the
- * room could not be made. Other processes that live on and hold the pipes never delay it. */
-_warn_unused_ int client_exec(struct client *c, const struct exec_spec *spec, struct client_io *io,
-	struct client_result *ret, struct cloche_err *err);
-
-/* What client_exec_as is to do. */
+/* What client_exec is to do. */
 struct client_exec {
 	const struct exec_spec *spec; /* borrowed; NULL: join process .join */
 	uint32_t join;
@@ -125,16 +115,20 @@ struct client_exec {
 	bool kept;        /* the sandbox is kept: a terminal's output comes through a pipe */
 	bool detached;    /* return when it has started; io is not used */
 };
-/* Like client_exec, but also returns early, with ret->left set, after client_leave. A joined
- * process has no output here unless what->outputs is set: read its log instead. */
-_warn_unused_ int client_exec_as(struct client *c, const struct client_exec *what,
+/* Run one process and wait for its end, or, with ret->left set, until client_leave. io is borrowed
+ * for the call. Return 0 and fill *ret, or an error: E_COMMAND_NOT_FOUND and E_CANNOT_EXEC if it
+ * could not be started, E_NETWORK if gateway or broker failed, E_CANCELLED if the sandbox was
+ * stopped before the process started, others if the room could not be made. Other processes that
+ * live on and hold the pipes never delay it. A joined process has no output here unless
+ * what->outputs is set: read its log instead. */
+_warn_unused_ int client_exec(struct client *c, const struct client_exec *what,
 	struct client_io *io, struct client_result *ret, struct cloche_err *err);
 
-/* Call cb, in the waiting thread, when the process of client_exec_as has started (or was found). */
+/* Call cb, in the waiting thread, when the process of client_exec has started (or was found). */
 void client_on_exec_started(
 	struct client *c, void (*cb)(void *user, const struct ctl_exec_started *m), void *user);
 
-/* Make client_exec_as return soon and leave the process running. May be called from anywhere, also
+/* Make client_exec return soon and leave the process running. May be called from anywhere, also
  * before it; stays in force for this client. */
 void client_leave(struct client *c);
 

@@ -51,7 +51,7 @@ static int wait_for_run(
 				return err_sys(err, -r, "use the terminal");
 		}
 		if (p->left || may_leave(c, run)) {
-			run->left = true;
+			run->result.left = true;
 			return 0;
 		}
 	}
@@ -110,15 +110,7 @@ static int failed_to_start(
 static void fill_result(
 	const struct client_run *run, const struct pump *p, struct client_result *ret)
 {
-	*ret = (struct client_result){.number = run->number,
-		.left = run->left,
-		.signaled = run->exited.signaled,
-		.status = run->exited.status,
-		.timed_out = run->exited.timed_out,
-		.oom_killed = run->exited.oom_killed,
-		.pids_refused = run->exited.pids_refused,
-		.stopped = run->exited.stopped,
-		.duration_usec = run->exited.duration_usec};
+	*ret = run->result;
 	for (int i = 0; i < 2; i++) {
 		ret->bytes[i] = p->bytes[i];
 		ret->truncated[i] = p->truncated[i];
@@ -131,7 +123,7 @@ static int run_one(struct client *c, const struct client_exec *what, struct pump
 {
 	struct client_run run = {.exec = ++c->last_exec,
 		.detached = what->detached,
-		.number = what->spec ? 0 : what->join,
+		.result.number = what->spec ? 0 : what->join,
 		.input = -1};
 	int r;
 
@@ -181,7 +173,7 @@ static int init_pump(struct pump *p, const struct client_exec *what, struct clie
 	return pump_init_joined(p, io, what->outputs ? child : NULL, err);
 }
 
-int client_exec_as(struct client *c, const struct client_exec *what, struct client_io *io,
+int client_exec(struct client *c, const struct client_exec *what, struct client_io *io,
 	struct client_result *ret, struct cloche_err *err)
 {
 	sigset_t pipe_set, old, pending;
@@ -209,12 +201,4 @@ int client_exec_as(struct client *c, const struct client_exec *what, struct clie
 	unblock_sigpipe(&pipe_set, &old, was_pending);
 	pump_done(&p);
 	return r;
-}
-
-int client_exec(struct client *c, const struct exec_spec *spec, struct client_io *io,
-	struct client_result *ret, struct cloche_err *err)
-{
-	const struct client_exec what = {.spec = spec};
-
-	return client_exec_as(c, &what, io, ret, err);
 }

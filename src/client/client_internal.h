@@ -13,11 +13,9 @@ struct client_run {
 	uint32_t exec;
 	bool started, ended;
 	bool detached; /* wait only for its start */
-	bool left;     /* it goes on without us: client_leave, or the filter */
 	int err_code;  /* EXEC_FAILED came: its code, and the text in err */
 	struct cloche_err err;
-	uint32_t number;
-	struct ctl_exec_exited exited;
+	struct client_result result; /* without what the pump counts */
 	int input; /* a received terminal or input pipe, until the pump takes it */
 };
 

@@ -12,7 +12,7 @@ static void nobody_waits_for_grandchildren(void)
 
 	job_init(&j, "sleep 60 & echo hi");
 	job_run(&j);
-	check_int(j.result.status, 0);
+	check_int(j.result.end.status, 0);
 	check_out(j, 1, "hi\n");
 	check(clock_mono_usec() - start < BEFORE_SLEEP_ENDS);
 	job_done(&j);
@@ -27,7 +27,7 @@ static void a_timeout_ends_everything(void)
 	j.spec.timeout_usec = 300 * USEC_PER_MSEC;
 	job_run(&j);
 	check_int(j.code, 0);
-	check(j.result.timed_out);
+	check(j.result.end.timed_out);
 	check(ended_by(&j, SIGTERM));
 	check_out(j, 1, "before\n");
 	check_int(j.ended.reason, CTL_REASON_TIMEOUT);
@@ -46,8 +46,8 @@ static void a_timeout_does_not_ask_twice(void)
 	j.grace_usec = 400 * USEC_PER_MSEC;
 	job_run(&j);
 	took = clock_mono_usec() - start;
-	check(j.result.timed_out && j.result.signaled);
-	check_int(j.result.status, SIGKILL);
+	check(j.result.end.timed_out && j.result.end.signaled);
+	check_int(j.result.end.status, SIGKILL);
 	check_out(j, 1, "deaf\n");
 	check(took >= 1400 * USEC_PER_MSEC); /* only KILL ends it */
 	job_done(&j);
@@ -60,8 +60,8 @@ static void a_trapped_timeout_keeps_its_code(void)
 	job_init(&j, "trap 'echo bye; exit 9' TERM; while :; do sleep 0.05; done");
 	j.spec.timeout_usec = 1000 * USEC_PER_MSEC;
 	job_run(&j);
-	check(j.result.timed_out && !j.result.signaled);
-	check_int(j.result.status, 9);
+	check(j.result.end.timed_out && !j.result.end.signaled);
+	check_int(j.result.end.status, 9);
 	check_out(j, 1, "bye\n");
 	job_done(&j);
 }
@@ -104,7 +104,7 @@ static void stopped_by_another_thread(void)
 	job_init(&j, "echo up; sleep 60");
 	run_beside(&j, stop_soon);
 	check_int(j.code, 0);
-	check(j.result.stopped && !j.result.timed_out);
+	check(j.result.end.stopped && !j.result.end.timed_out);
 	check(ended_by(&j, SIGTERM));
 	check_out(j, 1, "up\n");
 	check_int(j.ended.reason, CTL_REASON_STOPPED);
@@ -113,8 +113,8 @@ static void stopped_by_another_thread(void)
 
 	job_init(&j, "trap '' TERM; echo up; while :; do sleep 1; done");
 	run_beside(&j, stop_twice);
-	check(j.result.stopped && j.result.signaled);
-	check_int(j.result.status, SIGKILL);
+	check(j.result.end.stopped && j.result.end.signaled);
+	check_int(j.result.end.status, SIGKILL);
 	job_done(&j);
 }
 
@@ -124,8 +124,8 @@ static void signalled_by_another_thread(void)
 
 	job_init(&j, "trap 'echo got; exit 6' INT; echo up; while :; do sleep 0.05; done");
 	run_beside(&j, interrupt_soon);
-	check_int(j.result.status, 6);
-	check(!j.result.signaled && !j.result.stopped);
+	check_int(j.result.end.status, 6);
+	check(!j.result.end.signaled && !j.result.end.stopped);
 	check_out(j, 1, "up\ngot\n");
 	job_done(&j);
 }
@@ -142,7 +142,7 @@ static void the_sandbox_has_a_deadline(void)
 	must(client_new(&start, &j.client, &config, &j.err) == 0);
 	job_exec(&j);
 	check_int(j.code, 0);
-	check(j.result.timed_out);
+	check(j.result.end.timed_out);
 	check(ended_by(&j, SIGTERM));
 	check_int(client_finish(j.client, &j.ended, NULL), 0);
 	check_int(j.ended.reason, CTL_REASON_TIMEOUT);

@@ -53,8 +53,8 @@ static void kill_of_init(void)
 	job_init(&j, "echo up; sleep 60");
 	run_beside(&j, kill_init_soon);
 	check_int(j.code, 0);
-	check(j.result.signaled);
-	check_int(j.result.status, SIGKILL);
+	check(j.result.end.signaled);
+	check_int(j.result.end.status, SIGKILL);
 	check_out(j, 1, "up\n");
 	check_int(j.ended.reason, CTL_REASON_INIT_DIED);
 	job_done(&j);
@@ -68,7 +68,7 @@ static void the_room_cannot_end_init(void)
 		     "grep -c 'denied'; exit 8");
 	job_run(&j);
 	check_int(j.code, 0);
-	check_int(j.result.status, 8);
+	check_int(j.result.end.status, 8);
 	check_out(j, 1, "1\n");
 	job_done(&j);
 }
@@ -192,7 +192,7 @@ static void closed_standard_descriptors(void)
 		j.io.input = CLIENT_INPUT_BYTES;
 		j.io.bytes = STR("in ");
 		job_run(&j);
-		ok = j.code == 0 && j.result.status == 3 &&
+		ok = j.code == 0 && j.result.end.status == 3 &&
 		     str_eq(buf_str(&j.taken.out[0]), STR("in out\n")) &&
 		     str_eq(buf_str(&j.taken.out[1]), STR("err\n"));
 		_exit(ok ? 0 : 1);
@@ -328,7 +328,7 @@ static void a_network_comes_and_goes(void)
 	n.job.spec.argv[0] = strdup("bash");
 	job_exec(&n.job);
 	check_int(n.job.code, 0);
-	check_int(n.job.result.status, 0);
+	check_int(n.job.result.end.status, 0);
 	check_out(n.job, 1, "1\nHTTP/1.1 403 Forbidden\r\n");
 	check_out(n.job, 2, "");
 	check_int(client_finish(n.job.client, &n.job.ended, NULL), 0);

@@ -18,8 +18,8 @@ static void exit_codes(void)
 		job_init(&j, script);
 		job_run(&j);
 		check_int(j.code, 0);
-		check(!j.result.signaled && !j.result.timed_out && !j.result.stopped);
-		check_int(j.result.status, codes[i]);
+		check(!j.result.end.signaled && !j.result.end.timed_out && !j.result.end.stopped);
+		check_int(j.result.end.status, codes[i]);
 		check_int(j.ended.reason, CTL_REASON_EXITED);
 		check_z(client_provider(j.client), "native");
 		check(rundir_is_id(str_from(client_id(j.client))));
@@ -39,8 +39,8 @@ static void endings_by_signal(void)
 		job_init(&j, script);
 		job_run(&j);
 		check_int(j.code, 0);
-		check(j.result.signaled);
-		check_int(j.result.status, signals[i]);
+		check(j.result.end.signaled);
+		check_int(j.result.end.status, signals[i]);
 		job_done(&j);
 	}
 }
@@ -218,7 +218,7 @@ static void a_process_need_not_read(void)
 	j.io.input = CLIENT_INPUT_BYTES;
 	j.io.bytes = str_make(big, 1 << 20);
 	job_run(&j);
-	check_int(j.result.status, 7);
+	check_int(j.result.end.status, 7);
 	check_out(j, 1, "closed\n");
 	job_done(&j);
 	free(big);
@@ -231,7 +231,7 @@ static void much_output_on_both_streams(void)
 	job_init(&j, "head -c 10000000 /dev/zero | tr '\\0' a & "
 		     "head -c 10000000 /dev/zero | tr '\\0' b >&2; wait");
 	job_run(&j);
-	check_int(j.result.status, 0);
+	check_int(j.result.end.status, 0);
 	for (int i = 0; i < 2; i++) {
 		struct str got = buf_str(&j.taken.out[i]);
 		size_t wrong = 0;
@@ -267,7 +267,7 @@ static void output_is_limited(void)
 	job_init(&j, "head -c 3000000 /dev/zero; printf 1234567890 >&2; exit 4");
 	j.io.output_limit = 1000000;
 	job_run(&j);
-	check_int(j.result.status, 4);
+	check_int(j.result.end.status, 4);
 	check_int(buf_len(&j.taken.out[0]), 1000000);
 	check_int(j.result.bytes[0], 3000000);
 	check(j.result.truncated[0]);
@@ -284,8 +284,8 @@ static void a_reader_may_go_away(void)
 	j.taken.refuse = 1;
 	job_run(&j);
 	check_int(j.code, 0);
-	check(j.result.signaled);
-	check_int(j.result.status, SIGPIPE);
+	check(j.result.end.signaled);
+	check_int(j.result.end.status, SIGPIPE);
 	job_done(&j);
 }
 
@@ -324,7 +324,7 @@ static void a_terminal(void)
 	j.spec.tty = true;
 	run_beside(&j, resize_soon);
 	out = buf_str(&j.taken.out[0]);
-	check_int(j.result.status, 0);
+	check_int(j.result.end.status, 0);
 	check(str_find(out, STR("51 133\r\n")) < out.n);
 	job_done(&j);
 }
@@ -367,15 +367,15 @@ static void many_processes_one_room(void)
 	j.spec.argv[2] = strdup("sleep 60");
 	job_exec(&j);
 	check_int(j.code, 0);
-	check(j.result.timed_out);
+	check(j.result.end.timed_out);
 	check(ended_by(&j, SIGTERM));
 	j.spec.timeout_usec = 0;
 	free(j.spec.argv[2]);
 	j.spec.argv[2] = strdup("exit 5");
 	job_exec(&j);
 	check_int(j.code, 0);
-	check_int(j.result.status, 5);
-	check(!j.result.timed_out);
+	check_int(j.result.end.status, 5);
+	check(!j.result.end.timed_out);
 	check_int(client_stop(j.client, USEC_PER_SEC), 0);
 	check_int(client_finish(j.client, &j.ended, NULL), 0);
 	check_int(j.ended.reason, CTL_REASON_STOPPED);

@@ -60,7 +60,8 @@ void job_start(struct job *j)
 void job_exec(struct job *j)
 {
 	j->io.user = &j->taken;
-	j->code = client_exec(j->client, &j->spec, &j->io, &j->result, &j->err);
+	j->code = client_exec(
+		j->client, &(struct client_exec){.spec = &j->spec}, &j->io, &j->result, &j->err);
 }
 
 void job_run(struct job *j)
@@ -72,7 +73,7 @@ void job_run(struct job *j)
 
 bool ended_by(const struct job *j, int signo)
 {
-	return j->result.status == (j->result.signaled ? signo : 128 + signo);
+	return j->result.end.status == (j->result.end.signaled ? signo : 128 + signo);
 }
 
 static bool has_marker(const char *pid)
