@@ -22,7 +22,4 @@ cloche_event_result event_result(const struct agent_transcript *t, const cloche_
 _warn_unused_ int event_usage_json(
 	const cloche_event_usage *usage, json_t **ret, struct cloche_err *err);
 
-static inline void cloche_event_freep(cloche_event **event)
-{
-	cloche_event_free(*event);
-}
+DEFINE_CLEANUP(cloche_event, cloche_event_free)

@@ -29,10 +29,7 @@ void cloche_image_free(cloche_image *image)
 	free(image->json);
 	free(image);
 }
-static inline void cloche_image_freep(cloche_image **image)
-{
-	cloche_image_free(*image);
-}
+DEFINE_CLEANUP(cloche_image, cloche_image_free)
 
 const char *cloche_image_id(const cloche_image *image)
 {

@@ -61,11 +61,5 @@ _warn_unused_ int log_watch(cloche_log *log, int *ret_fd, struct cloche_err *err
 _warn_unused_ int log_start(
 	cloche_log *log, uint64_t offset, bool from_end, uint64_t *ret, struct cloche_err *err);
 
-static inline void cloche_instance_freep(cloche_instance **instance)
-{
-	cloche_instance_free(*instance);
-}
-static inline void cloche_log_freep(cloche_log **log)
-{
-	cloche_log_free(*log);
-}
+DEFINE_CLEANUP(cloche_instance, cloche_instance_free)
+DEFINE_CLEANUP(cloche_log, cloche_log_free)

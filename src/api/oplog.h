@@ -41,7 +41,4 @@ _warn_unused_ int oplog_export_cassette(const cloche_oplog *log, int logs, struc
 /* Remove the cassette of a sandbox. Return 0 if there is none. */
 _warn_unused_ int oplog_remove_cassette(int logs, const char *id, struct cloche_err *err);
 
-static inline void cloche_oplog_freep(cloche_oplog **log)
-{
-	cloche_oplog_free(*log);
-}
+DEFINE_CLEANUP(cloche_oplog, cloche_oplog_free)

@@ -91,7 +91,4 @@ _warn_unused_ int run_execute_joined(
 void run_begin(cloche_run *run, struct client *client);
 /* Do, in the executing thread, what other threads have asked for. */
 void run_on_wake(void *user);
-static inline void cloche_run_freep(cloche_run **run)
-{
-	cloche_run_free(*run);
-}
+DEFINE_CLEANUP(cloche_run, cloche_run_free)

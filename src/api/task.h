@@ -66,7 +66,4 @@ _warn_unused_ int task_make_result(cloche_task *task, struct cloche_err *err);
 /* Set the paths of the logs. */
 _warn_unused_ int task_name_logs(cloche_task *task, struct cloche_err *err);
 
-static inline void cloche_task_freep(cloche_task **task)
-{
-	cloche_task_free(*task);
-}
+DEFINE_CLEANUP(cloche_task, cloche_task_free)
