@@ -175,13 +175,10 @@ int cloche_run_new_code(const cloche_sandbox *sb, const char *name, enum cloche_
 static int runtime_of(const cloche_instance *instance, enum cloche_code_kind kind,
 	const struct code_runtime **ret, struct cloche_err *err)
 {
-	_cleanup_(cloche_instance_freep) cloche_instance *copy = instance_copy(instance);
+	_cleanup_(cloche_instance_freep) cloche_instance *copy = NULL;
 	const char *name;
-	int r;
+	int r = instance_copy_fresh(instance, &copy, err);
 
-	if (!copy)
-		return err_nomem(err);
-	r = cloche_instance_refresh(copy, err);
 	if (r < 0)
 		return r;
 	name = cloche_instance_runtime(copy);

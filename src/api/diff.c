@@ -55,13 +55,10 @@ int cloche_diff_kept(const char *dir, cloche_change_fn fn, void *user, cloche_er
 static int diff_ended(
 	const cloche_instance *instance, cloche_change_fn fn, void *user, struct cloche_err *err)
 {
-	_cleanup_(cloche_instance_freep) cloche_instance *now = instance_copy(instance);
+	_cleanup_(cloche_instance_freep) cloche_instance *now = NULL;
 	const char *dir;
-	int r;
+	int r = instance_copy_fresh(instance, &now, err);
 
-	if (!now)
-		return err_nomem(err);
-	r = cloche_instance_refresh(now, err);
 	if (r < 0)
 		return r;
 	dir = json_string_value(

@@ -64,10 +64,7 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	if (r < 0)
 		return r;
 	if (!instance->record) {
-		own = instance_copy(instance);
-		if (!own)
-			return err_nomem(err);
-		r = cloche_instance_refresh(own, err);
+		r = instance_copy_fresh(instance, &own, err);
 		if (r < 0)
 			return r;
 		instance = own;

@@ -114,20 +114,27 @@ int instance_open_entry(
 		instance->id);
 }
 
-/* Set the error, with the reason if the sandbox did not end in order. */
-static int has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
+/* Return the record, or NULL if there is none (yet). */
+static json_t *read_record(const struct sandbox_entry *entry)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);
 	json_t *record = NULL;
-	struct str why = STR_NULL;
 
-	if (sandbox_read_record(entry, &text, NULL) == 0 &&
-		json_text_read(buf_str(&text), 0, &record, NULL) == 0)
-		why = json_str(json_object_get(record, "error"));
+	if (sandbox_read_record(entry, &text, NULL) < 0 ||
+		json_text_read(buf_str(&text), 0, &record, NULL) < 0)
+		return NULL;
+	return record;
+}
+
+/* Set the error, with the reason if the sandbox did not end in order. */
+static int has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
+{
+	_cleanup_json_ json_t *record = read_record(entry);
+	struct str why = json_str_at(record, "error");
+
 	err_set(err, E_NOT_FOUND, "sandbox %s has ended%s%.*s", entry->id, why.n ? ": " : "",
 		STR_FMT(why));
 	err_hint(err, "its logs stay until it is removed: cloche logs %s", entry->id);
-	json_decref(record);
 	return -E_NOT_FOUND;
 }
 
@@ -170,14 +177,10 @@ int instance_attach(const cloche_instance *instance, struct client **ret, struct
 
 /* --- the record --- */
 
-static void read_record(cloche_instance *i, const struct sandbox_entry *entry)
+static void take_record(cloche_instance *i, const struct sandbox_entry *entry)
 {
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);
-
 	/* A sandbox that has just been locked has no record yet. */
-	if (sandbox_read_record(entry, &text, NULL) < 0 ||
-		json_text_read(buf_str(&text), 0, &i->record, NULL) < 0)
-		i->record = NULL;
+	i->record = read_record(entry);
 	if (!json_is_object(i->record)) {
 		json_decref(i->record);
 		i->record = json_object();
@@ -237,7 +240,7 @@ int cloche_instance_refresh(cloche_instance *instance, cloche_err *err)
 		return r;
 	forget(instance);
 	instance->life = entry.life;
-	read_record(instance, &entry);
+	take_record(instance, &entry);
 	/* It has just been locked by its maker, or has almost been removed. */
 	if (entry.life == SANDBOX_LIVE && !json_object_get(instance->record, "state"))
 		return err_set(
@@ -247,6 +250,17 @@ int cloche_instance_refresh(cloche_instance *instance, cloche_err *err)
 		return err_nomem(err);
 	instance->json = str_dup(buf_str(&text));
 	return instance->json ? 0 : err_nomem(err);
+}
+
+int instance_copy_fresh(
+	const cloche_instance *instance, cloche_instance **ret, struct cloche_err *err)
+{
+	_cleanup_(cloche_instance_freep) cloche_instance *copy = instance_copy(instance);
+	int r = copy ? cloche_instance_refresh(copy, err) : err_nomem(err);
+
+	if (r == 0)
+		*ret = TAKE_PTR(copy);
+	return r;
 }
 
 const char *cloche_instance_id(const cloche_instance *instance)

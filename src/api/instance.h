@@ -21,6 +21,9 @@ struct cloche_instance {
 
 /* Return a new handle of the same sandbox, not yet refreshed, or NULL if out of memory. */
 cloche_instance *instance_copy(const cloche_instance *instance);
+/* The same, refreshed. */
+_warn_unused_ int instance_copy_fresh(
+	const cloche_instance *instance, cloche_instance **ret, struct cloche_err *err);
 
 /* Connect to the supervisor. The error tells whether the sandbox has ended, has crashed (then what
  * it left is removed) or is about to begin or end. */

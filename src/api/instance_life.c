@@ -346,11 +346,11 @@ static int listen_on(uint16_t port, uint16_t *ret_port, struct cloche_err *err)
 /* Return a host port that leads to guest_port already, according to the record, or 0. */
 static uint16_t find_forward(const cloche_instance *instance, uint16_t guest_port)
 {
-	_cleanup_(cloche_instance_freep) cloche_instance *fresh = instance_copy(instance);
+	_cleanup_(cloche_instance_freep) cloche_instance *fresh = NULL;
 	const json_t *forwards, *one;
 	size_t i;
 
-	if (!fresh || cloche_instance_refresh(fresh, NULL) < 0)
+	if (instance_copy_fresh(instance, &fresh, NULL) < 0)
 		return 0;
 	forwards = json_object_get(fresh->record, "forwards");
 	json_array_foreach (forwards, i, one)

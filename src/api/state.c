@@ -58,10 +58,8 @@ static int read_kind(
 	struct str runtime, kind;
 
 	if (!record) {
-		int r;
+		int r = instance_copy_fresh(instance, &own, err);
 
-		own = instance_copy(instance);
-		r = own ? cloche_instance_refresh(own, err) : err_nomem(err);
 		if (r < 0)
 			return r;
 		record = own->record;
