@@ -91,4 +91,6 @@ _warn_unused_ int run_execute_joined(
 void run_begin(cloche_run *run, struct client *client);
 /* Do, in the executing thread, what other threads have asked for. */
 void run_on_wake(void *user);
+/* The part of it for signals: send them to the command's process group. */
+void run_send_signals(cloche_run *run);
 DEFINE_CLEANUP(cloche_run, cloche_run_free)

@@ -73,16 +73,12 @@ static void on_wake(void *user)
 	cloche_run *run = user;
 	struct code_call *call = run->code->call;
 	unsigned stops = atomic_load(&run->stops);
-	unsigned long long signals;
 
 	if (!call->has_turn) {
 		call->wake = true;
 		return;
 	}
-	signals = atomic_exchange(&run->signals, 0);
-	for (int signo = 1; signo < 64; signo++)
-		if (signals & 1ULL << signo)
-			(void)client_signal(client_of(run), signo, CTL_SCOPE_GROUP);
+	run_send_signals(run);
 	if (stops > 1)
 		(void)client_signal(client_of(run), SIGKILL, CTL_SCOPE_TREE);
 	else if (stops == 1 && !call->interrupted)

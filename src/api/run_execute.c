@@ -43,20 +43,25 @@ static void stop_there(cloche_run *run, struct client *client, unsigned stops)
 	(void)client_signal(client, stops > 1 ? SIGKILL : SIGTERM, CTL_SCOPE_GROUP);
 }
 
+void run_send_signals(cloche_run *run)
+{
+	unsigned long long signals = atomic_exchange(&run->signals, 0);
+
+	for (int signo = 1; signo < 64; signo++)
+		if (signals & 1ULL << signo)
+			(void)client_signal(atomic_load(&run->client), signo, CTL_SCOPE_GROUP);
+}
+
 void run_on_wake(void *user)
 {
 	cloche_run *run = user;
 	struct client *client = atomic_load(&run->client);
 	unsigned stops = atomic_load(&run->stops);
-	unsigned long long signals;
 
 	/* Before the command has started, requests for it wait. A second stop does not wait. */
 	if (run->held && stops < 2)
 		return;
-	signals = atomic_exchange(&run->signals, 0);
-	for (int signo = 1; signo < 64; signo++)
-		if (signals & 1ULL << signo)
-			(void)client_signal(client, signo, CTL_SCOPE_GROUP);
+	run_send_signals(run);
 	if (stops > 0 && run->where != RUN_OWN)
 		stop_there(run, client, stops);
 	else if (stops > 0 && (stops == 1 || client_give_up(client) < 0))
