@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-enum { DEFAULT_MILLICPUS = 2000, MAX_RUN_ID = 128 };
+enum { DEFAULT_MILLICPUS = 2000 };
 #define DEFAULT_MEMORY ((uint64_t)4096 << 20)
 #define DEFAULT_LIFETIME_MS ((uint64_t)3600 * 1000)
 
@@ -31,13 +31,6 @@ void manager_tell(cloche_manager *m, const char *format, ...)
 	va_end(ap);
 	if (m->fn)
 		m->fn(text, m->user);
-}
-
-static void managed_free(struct managed *s)
-{
-	free(s->name);
-	free(s->run_id);
-	free(s);
 }
 
 /* --- opening --- */
@@ -92,7 +85,7 @@ static void manager_free(cloche_manager *m)
 	struct managed *s, *tmp;
 
 	DL_FOREACH_SAFE (m->sandboxes, s, tmp)
-		managed_free(s);
+		free(s);
 	cloche_sandbox_free(m->defaults);
 	owner_done(m->base, &m->owner);
 	fd_close(m->base);
@@ -191,7 +184,7 @@ int cloche_manager_set_cleanup_interval(cloche_manager *m, uint64_t milliseconds
 static int add_labels(
 	cloche_manager *m, cloche_sandbox *sb, const char *run_id, struct cloche_err *err)
 {
-	char text[MAX_RUN_ID + 64];
+	char text[MANAGER_RUN_ID_MAX + 64];
 	int r;
 
 	snprintf(text, sizeof(text), OWNER_LABEL "=%s", m->owner.id);
@@ -211,13 +204,13 @@ static int add_labels(
 static int check_run_id(const char *run_id, struct cloche_err *err)
 {
 	size_t n = run_id ? strlen(run_id) : 1;
-	bool ok = n > 0 && n <= MAX_RUN_ID;
+	bool ok = n > 0 && n <= MANAGER_RUN_ID_MAX;
 
 	for (size_t i = 0; run_id && ok && i < n; i++)
 		ok = run_id[i] >= ' ' && run_id[i] < 0x7f;
 	return ok ? 0
 		  : err_set(err, E_USAGE, "the id of a run has 1 to %d printable characters",
-			    MAX_RUN_ID);
+			    MANAGER_RUN_ID_MAX);
 }
 
 /* Add a sandbox to the list; it no longer counts as one that is being made. */
@@ -226,16 +219,11 @@ static int track(cloche_manager *m, const cloche_sandbox *sb, const cloche_insta
 {
 	struct managed *s = calloc(1, sizeof(*s));
 
-	if (s) {
-		memcpy(s->id, i->id, sizeof(s->id));
-		s->name = strdup(sb->name ? sb->name : "");
-		s->run_id = strdup(run_id ? run_id : "");
-	}
-	if (!s || !s->name || !s->run_id) {
-		if (s)
-			managed_free(s);
+	if (!s)
 		return err_nomem(err);
-	}
+	memcpy(s->id, i->id, sizeof(s->id));
+	snprintf(s->name, sizeof(s->name), "%s", sb->name ? sb->name : "");
+	snprintf(s->run_id, sizeof(s->run_id), "%s", run_id ? run_id : "");
 	s->memory = sb->limits.memory_bytes;
 	s->created_us = clock_real_usec();
 	pthread_mutex_lock(&m->lock);
@@ -361,7 +349,7 @@ int cloche_manager_destroy(cloche_manager *m, const char *id, cloche_err *err)
 	s = find(m, id); /* another thread may have been faster */
 	if (s && r == 0) {
 		DL_DELETE(m->sandboxes, s);
-		managed_free(s);
+		free(s);
 		manager_settle_promises(m);
 	} else if (s) {
 		s->doomed = true;
@@ -383,43 +371,28 @@ int cloche_manager_destroy(cloche_manager *m, const char *id, cloche_err *err)
 /* Copy the list, so that the lock is not held while something is done to the sandboxes. */
 static int copy_list(cloche_manager *m, struct managed **ret, size_t *ret_n, struct cloche_err *err)
 {
-	struct managed *s, *copies;
+	const struct managed *s;
 	size_t n = 0;
-	bool ok = true;
 
 	pthread_mutex_lock(&m->lock);
 	(void)manager_count_running(m);
 	DL_FOREACH (m->sandboxes, s)
 		n++;
-	copies = calloc(n + 1, sizeof(*copies));
+	*ret = calloc(n + 1, sizeof(**ret));
+	*ret_n = n;
 	n = 0;
 	DL_FOREACH (m->sandboxes, s) {
-		if (!copies)
+		if (!*ret)
 			break;
-		copies[n] = *s;
-		copies[n].name = strdup(s->name);
-		copies[n].run_id = strdup(s->run_id);
-		ok = ok && copies[n].name && copies[n].run_id;
-		n++;
+		(*ret)[n++] = *s;
 	}
 	pthread_mutex_unlock(&m->lock);
-	*ret = copies;
-	*ret_n = n;
-	return copies && ok ? 0 : err_nomem(err);
-}
-
-static void free_list(struct managed *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		free(list[i].name);
-		free(list[i].run_id);
-	}
-	free(list);
+	return *ret ? 0 : err_nomem(err);
 }
 
 int cloche_manager_each(cloche_manager *m, cloche_managed_fn fn, void *user, cloche_err *err)
 {
-	struct managed *list = NULL;
+	_cleanup_(freep) struct managed *list = NULL;
 	size_t n = 0;
 	int r = copy_list(m, &list, &n, err);
 
@@ -433,7 +406,6 @@ int cloche_manager_each(cloche_manager *m, cloche_managed_fn fn, void *user, clo
 		if (!fn(&one, user))
 			break;
 	}
-	free_list(list, n);
 	return r;
 }
 
@@ -441,16 +413,15 @@ int cloche_manager_each(cloche_manager *m, cloche_managed_fn fn, void *user, clo
 static int destroy_some(
 	cloche_manager *m, const char *run_id, bool doomed, size_t *ret, struct cloche_err *err)
 {
-	struct managed *list = NULL;
+	_cleanup_(freep) struct managed *list = NULL;
 	size_t n = 0, done = 0;
 	int r = copy_list(m, &list, &n, err);
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; list && i < n; i++) {
 		struct cloche_err why = CLOCHE_ERR_INIT;
 		int one;
 
-		if (list[i].run_id == NULL || (run_id && strcmp(list[i].run_id, run_id) != 0) ||
-			(doomed && !list[i].doomed))
+		if ((run_id && strcmp(list[i].run_id, run_id) != 0) || (doomed && !list[i].doomed))
 			continue;
 		one = cloche_manager_destroy(m, list[i].id, &why);
 		done += one == 0;
@@ -460,7 +431,6 @@ static int destroy_some(
 				*err = why;
 		}
 	}
-	free_list(list, n);
 	if (ret)
 		*ret = done;
 	return r;

@@ -11,15 +11,17 @@
 #define MANAGER_LABEL_RUN "cloche.run-id"
 #define MANAGER_LABEL_LIFETIME "cloche.lifetime"
 
+enum { MANAGER_RUN_ID_MAX = 128 };
+
 /* A sandbox that was made and not destroyed. */
 struct managed {
 	struct managed *prev, *next;
 	char id[RUNDIR_ID_BYTES + 1];
-	char *name, *run_id;
-	uint64_t memory;     /* its limit */
-	uint64_t created_us; /* since 1970 */
-	bool over;           /* nothing of it runs any more */
-	bool doomed;         /* destroying it has failed, and is tried again */
+	char name[CTL_MAX_NAME + 1], run_id[MANAGER_RUN_ID_MAX + 1]; /* "": none */
+	uint64_t memory;                                             /* its limit */
+	uint64_t created_us;                                         /* since 1970 */
+	bool over;   /* nothing of it runs any more */
+	bool doomed; /* destroying it has failed, and is tried again */
 };
 
 /* A caller that waits for admission, first come first served. */
