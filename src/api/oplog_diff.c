@@ -289,12 +289,9 @@ static int on_entry_end(void *user, struct files_error *e)
 
 /* --- what each operation does --- */
 
-static int do_write(struct table *t, const struct state_op *op)
+/* n is the node of the path, or NULL if the operation has no path or is about all that is below. */
+static int do_write(struct table *t, const struct state_op *op, struct node *n)
 {
-	struct node *n = get_path(t, op->subject);
-
-	if (!n)
-		return -E_LIMIT;
 	if (op->kind != STATE_FS_APPEND || n->type == NODE_GONE || n->type == NODE_UNKNOWN) {
 		bool partial = op->kind == STATE_FS_APPEND && n->type == NODE_UNKNOWN;
 
@@ -306,7 +303,7 @@ static int do_write(struct table *t, const struct state_op *op)
 	return op->is_ref ? fill_from(t, op->object, NULL, n) : fill(t, n, op->object);
 }
 
-static int do_unpack(struct table *t, const struct state_op *op)
+static int do_unpack(struct table *t, const struct state_op *op, struct node *n)
 {
 	static const struct tar_reader_ops ops = {on_entry, on_data, on_entry_end};
 	_cleanup_(tar_reader_freep) struct tar_reader *tar = tar_reader_new(&ops, t);
@@ -315,44 +312,28 @@ static int do_unpack(struct table *t, const struct state_op *op)
 	return tar ? fill_from(t, op->object, tar, NULL) : err_nomem(t->err);
 }
 
-static int do_delete(struct table *t, const struct state_op *op)
+static int do_delete(struct table *t, const struct state_op *op, struct node *n)
 {
-	struct node *n = get_path(t, op->subject);
-
-	if (!n)
-		return -E_LIMIT;
 	drop_below(t, n);
 	empty(t, n, NODE_GONE);
 	return 0;
 }
 
-static int do_mkdir(struct table *t, const struct state_op *op)
+static int do_mkdir(struct table *t, const struct state_op *op, struct node *n)
 {
-	struct node *n = get_path(t, op->subject);
-
-	if (!n)
-		return -E_LIMIT;
 	empty(t, n, NODE_DIRECTORY);
 	n->mode = op->mode;
 	return 0;
 }
 
-static int do_symlink(struct table *t, const struct state_op *op)
+static int do_symlink(struct table *t, const struct state_op *op, struct node *n)
 {
-	struct node *n = get_path(t, op->subject);
-
-	if (!n)
-		return -E_LIMIT;
 	empty(t, n, NODE_LINK);
 	return fill(t, n, op->object);
 }
 
-static int do_chmod(struct table *t, const struct state_op *op)
+static int do_chmod(struct table *t, const struct state_op *op, struct node *n)
 {
-	struct node *n = get_path(t, op->subject);
-
-	if (!n)
-		return -E_LIMIT;
 	n->mode = op->mode;
 	return 0;
 }
@@ -374,12 +355,12 @@ static void move(struct table *t, struct node *from, struct node *to)
 	empty(t, from, NODE_GONE);
 }
 
-static int do_rename(struct table *t, const struct state_op *op)
+static int do_rename(struct table *t, const struct state_op *op, struct node *from)
 {
-	struct node *from = get_path(t, op->subject), *to = get_path(t, op->object), *n, *next;
+	struct node *to = get_path(t, op->object), *n, *next;
 	_cleanup_(buf_donep) struct buf path = BUF_INIT(4 * STATE_PATH_MAX);
 
-	if (!from || !to)
+	if (!to)
 		return -E_LIMIT;
 	if (from == to || is_below(to, from))
 		return 0;
@@ -405,10 +386,9 @@ static int do_rename(struct table *t, const struct state_op *op)
 	return 0;
 }
 
-static int do_value(struct table *t, const struct state_op *op)
+static int do_value(struct table *t, const struct state_op *op, struct node *n)
 {
 	_cleanup_(buf_donep) struct buf key = BUF_INIT(STATE_KEY_MAX + 16);
-	struct node *n;
 
 	if (key_make(state_op_about(op->kind) == STATE_ENV ? 'v' : 's', op->subject, &key) < 0)
 		return err_nomem(t->err);
@@ -421,9 +401,9 @@ static int do_value(struct table *t, const struct state_op *op)
 	return n->type == NODE_VALUE ? fill(t, n, op->object) : 0;
 }
 
-static int do_clear(struct table *t, const struct state_op *op)
+static int do_clear(struct table *t, const struct state_op *op, struct node *n)
 {
-	for (struct node *n = t->nodes; n; n = n->hh.next)
+	for (n = t->nodes; n; n = n->hh.next)
 		if (n->key[0] == 's')
 			empty(t, n, NODE_GONE);
 	return 0;
@@ -431,7 +411,7 @@ static int do_clear(struct table *t, const struct state_op *op)
 
 static const struct {
 	enum state_op_kind kind;
-	int (*fn)(struct table *t, const struct state_op *op);
+	int (*fn)(struct table *t, const struct state_op *op, struct node *n);
 } operations[] = {
 	{STATE_FS_WRITE, do_write},
 	{STATE_FS_APPEND, do_write},
@@ -453,13 +433,17 @@ _Static_assert(ARRAY_SIZE(operations) == STATE_CHANGING_OPS, "an operation has n
 static int apply(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct table *t = user;
+	bool has_path = state_op_about(op->kind) == STATE_FILES && op->kind != STATE_FS_UNPACK;
+	struct node *n = NULL;
 	int r = 0;
 
 	if (op->number > t->last)
 		return 1;
-	for (size_t i = 0; i < ARRAY_SIZE(operations); i++)
+	if (has_path && !(n = get_path(t, op->subject)))
+		r = -t->err->code;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(operations); i++)
 		if (operations[i].kind == op->kind)
-			r = operations[i].fn(t, op);
+			r = operations[i].fn(t, op, n);
 	if (r >= 0 && t->work > WORK_MAX)
 		r = err_set(t->err, E_LIMIT, "the log moves and removes too much to compare");
 	if (r < 0)
