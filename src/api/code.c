@@ -16,19 +16,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { DRIVER_ARGS = 5 };
-
 /* cat must not depend on the code's own PATH: without it, nothing would be run and the result would
  * still be success. */
 #define SHELL_DRIVER "eval \"$(PATH=/usr/bin:/bin:$PATH cat || echo exit 127)\""
-
-struct code_runtime {
-	const char *name;
-	const char *argv[DRIVER_ARGS + 1];
-	const char *package;
-	bool expressions;
-	uint8_t driver; /* the argument that is ours */
-};
 
 static const struct code_runtime runtimes[] = {
 	{"shell", {"/bin/sh", "-c", SHELL_DRIVER, "sh"}, "dash", false, 2},
@@ -185,23 +175,34 @@ static int runtime_of(const cloche_instance *instance, enum cloche_code_kind kin
 	return find_runtime(name[0] ? name : "shell", kind, ret, err);
 }
 
+/* Make a run of code in the sandbox. context: NULL, or its name. */
+static int new_code_there(const cloche_instance *instance, const struct code_runtime *runtime,
+	enum cloche_code_kind kind, const char *context, struct str code, cloche_run **ret,
+	struct cloche_err *err)
+{
+	_cleanup_(cloche_run_freep) cloche_run *run = NULL;
+	int r = cloche_run_new_in(instance, runtime->argv, &run, err);
+
+	if (r == 0 && context && strv_add(&run->argv, STR("context")) < 0)
+		r = err_nomem(err);
+	if (r == 0)
+		r = add_code(run, runtime, kind, context, code, err);
+	if (r == 0)
+		*ret = TAKE_PTR(run);
+	return r;
+}
+
 int cloche_run_new_code_in(const cloche_instance *instance, const char *name,
 	enum cloche_code_kind kind, const void *code, size_t length, cloche_run **ret,
 	cloche_err *err)
 {
-	_cleanup_(cloche_run_freep) cloche_run *run = NULL;
 	const struct code_runtime *runtime;
 	int r = name ? find_runtime(name, kind, &runtime, err)
 		     : runtime_of(instance, kind, &runtime, err);
 
-	if (r == 0)
-		r = cloche_run_new_in(instance, runtime->argv, &run, err);
-	if (r == 0)
-		r = add_code(run, runtime, kind, NULL, str_make(code, length), err);
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(run);
-	return 0;
+	return r < 0 ? r
+		     : new_code_there(
+			       instance, runtime, kind, NULL, str_make(code, length), ret, err);
 }
 
 /* Use the named runtime, else that of the context, else that of the sandbox. */
@@ -221,48 +222,25 @@ static int runtime_of_context(const cloche_instance *instance, const char *conte
 		return -E_USAGE;
 	}
 	if (!name && !has[0])
-		r = runtime_of(instance, CLOCHE_CODE_CELL, ret, err);
-	else
-		r = find_runtime(name ? name : has, CLOCHE_CODE_CELL, ret, err);
-	return r;
+		return runtime_of(instance, CLOCHE_CODE_CELL, ret, err);
+	return find_runtime(name ? name : has, CLOCHE_CODE_CELL, ret, err);
 }
 
 int cloche_run_new_code_context(const cloche_instance *instance, const char *context,
 	const char *name, enum cloche_code_kind kind, const void *code, size_t length,
 	cloche_run **ret, cloche_err *err)
 {
-	_cleanup_(cloche_run_freep) cloche_run *run = NULL;
 	const struct code_runtime *runtime;
 	int r = context_check_name(context, err);
 
 	if (r == 0)
 		r = runtime_of_context(instance, context, name, &runtime, err);
-	if (r == 0)
-		r = cloche_run_new_in(instance, runtime->argv, &run, err);
-	if (r == 0 && strv_add(&run->argv, STR("context")) < 0)
-		r = err_nomem(err);
-	if (r == 0)
-		r = add_code(run, runtime, kind, context, str_make(code, length), err);
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(run);
-	return 0;
+	return r < 0 ? r
+		     : new_code_there(
+			       instance, runtime, kind, context, str_make(code, length), ret, err);
 }
 
 uint8_t code_driver_arg(const cloche_run *run)
 {
 	return run->code ? run->code->runtime->driver : 0;
-}
-
-const char *code_runtime_name(const struct code *code)
-{
-	return code->runtime->name;
-}
-
-void code_describe_missing(const struct code *code, char *ret, size_t size)
-{
-	snprintf(ret, size,
-		"there is no %s in the sandbox: install it (apt-get install %s), or mount "
-		"it and name its directory in the PATH",
-		code->runtime->argv[0], code->runtime->package);
 }

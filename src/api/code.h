@@ -8,7 +8,13 @@
 
 enum { CODE_PRINTED_MAX = 64 << 10 }; /* of each stream on record */
 
-struct code_runtime;
+struct code_runtime {
+	const char *name;
+	const char *argv[6]; /* the interpreter and its driver */
+	const char *package; /* of Debian, that has the interpreter */
+	bool expressions;    /* it has them */
+	uint8_t driver;      /* the argument that is ours */
+};
 
 /* A call into a context (run_context.c). */
 struct code_call {
@@ -54,11 +60,6 @@ bool code_has_value(const struct code *code);
 /* Return the index of our driver among the arguments of the run, which users need not see; 0: there
  * is none. */
 uint8_t code_driver_arg(const struct cloche_run *run);
-
-const char *code_runtime_name(const struct code *code);
-
-/* Write the error message for code whose interpreter was not found. */
-void code_describe_missing(const struct code *code, char *ret, size_t size);
 
 /* The drivers, which the interpreters get on their command line (the build generates them from
  * code-driver.js and code-driver.py). */

@@ -18,7 +18,7 @@ int code_note(cloche_run *run, struct str text)
 	struct jsonout o = {.b = &b};
 
 	jsonout_open(&o, "code", '{');
-	jsonout_text(&o, "runtime", code_runtime_name(run->code));
+	jsonout_text(&o, "runtime", run->code->runtime->name);
 	if (run->code->call)
 		jsonout_text(&o, "context", run->code->call->name);
 	jsonout_bool(&o, "expression", run->code->kind == CLOCHE_CODE_EXPRESSION);
@@ -35,7 +35,7 @@ char *code_context_note(const struct code *code)
 	char *note;
 
 	return asprintf(&note, "\"code\":{\"runtime\":\"%s\",\"context\":\"%s\"}",
-		       code_runtime_name(code), code->call->name) < 0
+		       code->runtime->name, code->call->name) < 0
 		       ? NULL
 		       : note;
 }

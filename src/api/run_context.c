@@ -184,7 +184,7 @@ static int begin_interpreter(cloche_run *run, struct cloche_err *err)
 	/* If it does not start, its standard error says why. */
 	call->errors.quiet = false;
 	return context_set(
-		&call->file, call->file.number, started.number, code_runtime_name(run->code), err);
+		&call->file, call->file.number, started.number, run->code->runtime->name, err);
 }
 
 /* A caller that died in its turn may hold the output a moment longer than its place. */

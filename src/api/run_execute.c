@@ -300,7 +300,10 @@ static int settle(cloche_run *run, int r, struct cloche_err *err)
 		return r;
 	run->start_exit = cloche_error_exit_status(r);
 	if (run->code && r == -E_COMMAND_NOT_FOUND)
-		code_describe_missing(run->code, run->start_failure, sizeof(run->start_failure));
+		snprintf(run->start_failure, sizeof(run->start_failure),
+			"there is no %s in the sandbox: install it (apt-get install %s), or mount "
+			"it and name its directory in the PATH",
+			run->code->runtime->argv[0], run->code->runtime->package);
 	else
 		snprintf(run->start_failure, sizeof(run->start_failure), "%s", err->message);
 	err_clear(err);
