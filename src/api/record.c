@@ -239,13 +239,10 @@ int recorder_new(const cloche_instance *instance, const char *workdir, struct fi
 		.data = BUF_INIT(STATE_DATA_MAX),
 		.blob = BLOB_WRITER_INIT};
 	r->workdir = home.full ? strdup(workdir) : NULL;
-	e = home.full && !r->workdir ? err_nomem(err)
-				     : state_open(&r->state, home.dir, home.name, true, err);
-	if (e < 0) {
+	e = home.full && !r->workdir ? err_nomem(err) : state_home_open(&home, &r->state, err);
+	if (e < 0)
 		free_recorder(&r->base);
-		return e;
-	}
-	state_home_settle(&home, &r->state.log);
-	*ret = &r->base;
-	return 0;
+	else
+		*ret = &r->base;
+	return e;
 }

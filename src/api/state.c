@@ -109,11 +109,14 @@ int state_home_find(const cloche_instance *instance, struct state_home *ret, str
 	return r;
 }
 
-void state_home_settle(const struct state_home *h, struct oplog *l)
+int state_home_open(const struct state_home *h, struct state *ret, struct cloche_err *err)
 {
-	l->sync = h->sync;
+	int r = state_open(ret, h->dir, h->name, true, err);
+
+	ret->log.sync = h->sync;
 	/* A room with a full record could make work for a compaction that removes what it did. */
-	l->compact_from = h->recorded && !h->full ? OPLOG_COMPACT_FROM : 0;
+	ret->log.compact_from = h->recorded && !h->full ? OPLOG_COMPACT_FROM : 0;
+	return r;
 }
 
 int state_home_add_event(const struct state_home *h, enum state_op_kind kind, struct str args,
@@ -121,12 +124,9 @@ int state_home_add_event(const struct state_home *h, enum state_op_kind kind, st
 {
 	_cleanup_(state_closep) struct state s = STATE_INIT;
 	struct state_op op = {.kind = kind, .object = args, .mode = STATE_NO_MODE};
-	int r = state_open(&s, h->dir, h->name, true, err);
+	int r = state_home_open(h, &s, err);
 
-	if (r < 0)
-		return r;
-	state_home_settle(h, &s.log);
-	return state_change(&s, &op, err);
+	return r < 0 ? r : state_change(&s, &op, err);
 }
 
 int cloche_state_open(const cloche_instance *instance, cloche_state **ret, cloche_err *err)
@@ -140,14 +140,12 @@ int cloche_state_open(const cloche_instance *instance, cloche_state **ret, cloch
 	state->s = STATE_INIT;
 	r = state_home_find(instance, &state->home, err);
 	if (r == 0)
-		r = state_open(&state->s, state->home.dir, state->home.name, true, err);
-	if (r < 0) {
+		r = state_home_open(&state->home, &state->s, err);
+	if (r < 0)
 		cloche_state_close(state);
-		return r;
-	}
-	state_home_settle(&state->home, &state->s.log);
-	*ret = state;
-	return 0;
+	else
+		*ret = state;
+	return r;
 }
 
 void cloche_state_close(cloche_state *state)

@@ -25,8 +25,9 @@ _warn_unused_ int state_home_find(
 _warn_unused_ int state_home_of_run(
 	const char *id, const char *sync, struct state_home *ret, struct cloche_err *err);
 
-/* Apply the sandbox's rules for syncing and compacting to the opened log. */
-void state_home_settle(const struct state_home *h, struct oplog *l);
+/* Open the log for writing (state_open()), with the sandbox's rules for syncing and compacting. */
+_warn_unused_ int state_home_open(
+	const struct state_home *h, struct state *ret, struct cloche_err *err);
 
 /* Append an event to the log. args is a JSON object. */
 _warn_unused_ int state_home_add_event(const struct state_home *h, enum state_op_kind kind,
