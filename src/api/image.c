@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
 #include "base/json.h"
+#include "builder/build.h"
 #include "image/find.h"
 #include "image/load.h"
 #include <cloche/image.h>
@@ -304,6 +305,35 @@ int cloche_image_pull(const char *name, struct cloche_image_loading *loading, cl
 		return r;
 	r = image_pull(&s, name, &job, err);
 	return finish_loading(&s, loading, &job, r, err);
+}
+
+/* An image goes from the engine that has built it to the store that roots of sandboxes come from.
+ */
+static int load_built(const char *path, void *user, struct cloche_err *err)
+{
+	return cloche_image_load(path, -1, user, err);
+}
+
+int cloche_image_build_store(
+	cloche_image_build *build, struct cloche_image_loading *loading, cloche_err *err)
+{
+	struct cloche_image_loading own = {0};
+	const char *tag = cloche_image_build_tag(build);
+	char id[SHA256_HEX_MAX];
+	cloche_image *image = NULL;
+	bool is_there;
+	int r = build_id(build, id, err);
+
+	if (r < 0)
+		return r;
+	is_there = cloche_image_find(tag, &image, NULL) == 0 &&
+		   strcmp(cloche_image_id(image), id) == 0;
+	cloche_image_free(image);
+	if (is_there)
+		return 0;
+	loading = loading ? loading : &own;
+	loading->name = tag;
+	return build_archive(build, load_built, loading, err);
 }
 
 int cloche_image_save(const char *const *names, int fd, cloche_err *err)

@@ -52,7 +52,7 @@ _warn_unused_ int instance_list(bool all, cloche_instance_fn fn, instance_ended_
 
 /* End and remove a running sandbox, after a refresh, if its manager has died, its lifetime is over
  * and nothing runs in it. Return false if it is needed, or could not be ended (which is noted).
- * (instance_orphan.c) */
+ * (manager_collect.c) */
 bool instance_end_orphan(const cloche_instance *instance);
 
 /* --- logs (instance_log.c) --- */

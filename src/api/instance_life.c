@@ -4,7 +4,6 @@
 #include "api/made.h"
 #include "api/oplog.h"
 #include "api/room.h"
-#include "api/runtime.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"

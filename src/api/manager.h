@@ -6,6 +6,7 @@
 #include "manager/owner.h"
 #include "sandbox/sandbox.h"
 #include <cloche/manager.h>
+#include <cloche/status.h>
 #include <pthread.h>
 
 #define MANAGER_LABEL_RUN "cloche.run-id"
@@ -17,11 +18,12 @@ enum { MANAGER_RUN_ID_MAX = 128 };
 struct managed {
 	struct managed *prev, *next;
 	char id[RUNDIR_ID_BYTES + 1];
-	char name[CTL_MAX_NAME + 1], run_id[MANAGER_RUN_ID_MAX + 1]; /* "": none */
-	uint64_t memory;                                             /* its limit */
-	uint64_t created_us;                                         /* since 1970 */
-	bool over;   /* nothing of it runs any more */
-	bool doomed; /* destroying it has failed, and is tried again */
+	char name[CTL_MAX_NAME + 1];         /* "": none */
+	char run_id[MANAGER_RUN_ID_MAX + 1]; /* the same */
+	uint64_t memory;                     /* its limit */
+	uint64_t created_us;                 /* since 1970 */
+	bool over;                           /* nothing of it runs any more */
+	bool doomed;                         /* destroying it has failed, and is tried again */
 };
 
 /* A caller that waits for admission, first come first served. */
@@ -82,3 +84,13 @@ unsigned manager_count_running(cloche_manager *m);
 
 /* With the lock held: start the thread if one is needed. */
 _warn_unused_ int manager_start_thread(cloche_manager *m, struct cloche_err *err);
+
+/* --- status.c: the status of everything --- */
+
+/* Add a member (taken) to the document. NULL means out of memory, and fails as such. */
+_warn_unused_ int status_add(
+	cloche_status *status, const char *name, json_t *member, struct cloche_err *err);
+/* Return whether cloche's supervisor is there, without which no provider works. */
+bool status_has_supervisor(struct cloche_err *err);
+/* Return a time in UTC in the format of RFC 3339, or JSON null if it is 0. */
+json_t *status_time(uint64_t us);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/manager.h"
-#include "api/status.h"
 #include "base/clock.h"
 #include "provider/provider.h"
 

@@ -7,6 +7,7 @@
 #include "base/strv.h"
 #include "base/utf8.h"
 #include "fileclient/session.h"
+#include "report/report.h"
 #include "state/background.h"
 #include "state/compact.h"
 
@@ -459,6 +460,20 @@ int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *er
 	if (dir >= 0 && r < 0)
 		(void)fs_remove_tree(at.dir, at.name);
 	return r;
+}
+
+int cloche_oplog_report(cloche_oplog *log, int fd, cloche_err *err)
+{
+	const struct report_source source = {.log = log->fd,
+		.torn = log->id[0] ? NULL : &log->torn,
+		.id = log->id,
+		.user = log,
+		.open = oplog_open_content,
+		.requests = cloche_oplog_requests,
+		.body = cloche_oplog_read_body};
+	struct cloche_err own = CLOCHE_ERR_INIT;
+
+	return report_write(&source, fd, err ? err : &own);
 }
 
 /* --- listing --- */

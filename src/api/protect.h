@@ -4,12 +4,6 @@
 
 #include "sandbox/sandbox.h"
 
-/* The warning to show if protect_mount sets *ret_crowded. */
-#define PROTECT_CROWDED                                                                            \
-	"there are more files that this machine obeys (hooks and configurations of git, ...) "     \
-	"than "                                                                                    \
-	"can be made read-only: some can be changed inside; those are looked at when it ends"
-
 /* Add what the user wants writable (cloche_sandbox_allow_write()) to ret->opened, as paths of the
  * host. E_USAGE if one of them is not in a writable mount. */
 _warn_unused_ int protect_open(

@@ -247,7 +247,10 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 	if (r < 0)
 		return r;
 	if (crowded && fn)
-		fn(PROTECT_CROWDED, user);
+		fn("there are more files that this machine obeys (hooks and configurations of git, "
+		   "...) than can be made read-only: some can be changed inside; those are looked "
+		   "at when it ends",
+			user);
 	*ret = TAKE_PTR(client);
 	return 0;
 }

@@ -18,3 +18,12 @@ _warn_unused_ int room_make_env(const cloche_sandbox *sb, char ***ret);
 _warn_unused_ int room_start(const cloche_sandbox *sb, const struct ctl_start *how,
 	struct network *net, cloche_warning_fn fn, void *user, struct client **ret,
 	struct cloche_err *err);
+
+/* --- runtime.c: prepares a long-lived sandbox for its runtime --- */
+
+/* Before it is made: mount the user's own interpreter (nvm, pyenv, ...) and package manager. */
+_warn_unused_ int runtime_add_tools(cloche_sandbox *sb, struct cloche_err *err);
+/* When the room runs: fail if something that was asked for is missing, and make the virtual
+ * environment. */
+_warn_unused_ int runtime_prepare(
+	struct client *c, const cloche_sandbox *sb, struct cloche_err *err);

@@ -4,17 +4,24 @@
 
 #include "api/code.h"
 #include "api/network.h"
-#include "api/terminal.h"
 #include "base/buf.h"
 #include "client/client.h"
 #include "sandbox/sandbox.h"
 #include <cloche/run.h>
 #include <stdatomic.h>
+#include <termios.h>
 
 enum run_where {
 	RUN_OWN,    /* in a sandbox of its own, made from sb */
 	RUN_IN,     /* in an existing sandbox */
 	RUN_JOINED, /* joins a command that another client started there */
+};
+
+/* The caller's terminal while a command in the room has its own. */
+struct terminal {
+	bool open;
+	int fd;
+	struct termios saved;
 };
 
 struct cloche_run {
@@ -94,3 +101,14 @@ void run_on_wake(void *user);
 /* The part of it for signals: send them to the command's process group. */
 void run_send_signals(cloche_run *run);
 DEFINE_CLEANUP(cloche_run, cloche_run_free)
+
+/* --- terminal.c --- */
+
+/* Put fd into raw mode and let SIGWINCH wake the client. Do nothing if fd is not a terminal. */
+void terminal_open(struct terminal *t, int fd, struct client *client);
+/* Restore everything. Do nothing if it was not opened. */
+void terminal_close(struct terminal *t);
+/* Pass on the current size. */
+void terminal_resized(struct terminal *t, struct client *client);
+/* Return the size of a terminal, or 24 by 80 if it is not known. */
+void terminal_size(int fd, uint16_t *ret_rows, uint16_t *ret_cols);

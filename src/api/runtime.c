@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: what was asked for is checked inside, where it will be used, by a line of
  * shell that exits with 0 if it is there. */
-#include "api/runtime.h"
+#include "api/room.h"
 #include "base/buf.h"
 #include "base/clock.h"
 

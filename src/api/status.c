@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/status.h"
 #include "api/manager.h"
 #include "base/clock.h"
 #include "base/fd.h"

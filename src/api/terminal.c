@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/terminal.h"
+#include "api/run.h"
 
 #include <signal.h>
 #include <sys/ioctl.h>

@@ -8,16 +8,16 @@
 #include <cloche/state.h>
 
 struct report_source {
-	int log;        /* of the log, borrowed */
-	uint64_t *torn; /* as ret_torn of oplog_read_file() */
-	const char *id; /* of the sandbox; "": a file */
-	void *user;     /* of the functions */
+	int log;            /* of the log, borrowed */
+	uint64_t *torn;     /* as ret_torn of oplog_read_file() */
+	const char *id;     /* of the sandbox; "": a file */
+	cloche_oplog *user; /* what the functions get */
 	/* Return a descriptor of contents that were checked; the caller closes it. */
-	int (*open)(void *user, struct str ref, struct cloche_err *err);
+	int (*open)(const cloche_oplog *user, struct str ref, struct cloche_err *err);
 	/* As cloche_oplog_requests() and cloche_oplog_read_body(). */
-	int (*requests)(void *user, uint64_t after, cloche_request_fn fn, void *fn_user,
+	int (*requests)(cloche_oplog *user, uint64_t after, cloche_request_fn fn, void *fn_user,
 		struct cloche_err *err);
-	int (*body)(void *user, uint64_t number, enum cloche_body which, cloche_body_fn fn,
+	int (*body)(cloche_oplog *user, uint64_t number, enum cloche_body which, cloche_body_fn fn,
 		void *fn_user, struct cloche_err *err);
 };
 

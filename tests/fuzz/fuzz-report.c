@@ -22,7 +22,7 @@ static void require(bool cond)
 }
 
 /* Contents beside the log are whatever the log says, too. */
-static int open_content(void *user, struct str ref, struct cloche_err *err)
+static int open_content(const cloche_oplog *user, struct str ref, struct cloche_err *err)
 {
 	int fd = ref.p[8] & 1 ? -1 : memfd_create("contents", MFD_CLOEXEC);
 
@@ -58,10 +58,10 @@ static bool give_request(const char *line, uint64_t number, cloche_request_fn fn
 	return !q.method || !q.url || fn(&q, fn_user);
 }
 
-static int read_requests(
-	void *user, uint64_t after, cloche_request_fn fn, void *fn_user, struct cloche_err *err)
+static int read_requests(cloche_oplog *user, uint64_t after, cloche_request_fn fn, void *fn_user,
+	struct cloche_err *err)
 {
-	struct str rest = *(const struct str *)user;
+	struct str rest = *(const struct str *)(const void *)user;
 	bool more = true;
 
 	for (uint64_t number = 1; more && rest.n; number++) {
@@ -74,11 +74,11 @@ static int read_requests(
 	return 0;
 }
 
-static int read_body(void *user, uint64_t number, enum cloche_body which, cloche_body_fn fn,
+static int read_body(cloche_oplog *user, uint64_t number, enum cloche_body which, cloche_body_fn fn,
 	void *fn_user, struct cloche_err *err)
 {
 	enum { PIECE = 500 };
-	struct str rest = *(const struct str *)user, line = STR_NULL;
+	struct str rest = *(const struct str *)(const void *)user, line = STR_NULL;
 	bool more = true;
 
 	for (uint64_t at = 0; at < number; at++)
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct str requests = str_from_index(input, MIN(at + REQUESTS.n, size));
 	struct report_source source = {.log = log,
 		.id = "",
-		.user = &requests,
+		.user = (cloche_oplog *)(void *)&requests,
 		.open = open_content,
 		.requests = read_requests,
 		.body = read_body};
