@@ -267,6 +267,23 @@ static int check_snapshot(const struct forking *f, struct cloche_err *err)
 	return -E_EXISTS;
 }
 
+/* Make n of them, with the original stopped. */
+static int make_all(struct forking *f, unsigned n, struct cloche_err *err)
+{
+	_cleanup_(client_freep) struct client *client = NULL;
+	int r = pause_room(f->instance, &client, err);
+
+	if (r == 0)
+		r = describe(f, err);
+	for (unsigned i = 1; r == 0 && i <= n; i++)
+		r = make_one(f, i, err);
+	if (r >= 0 && f->left_out > 0)
+		tell(f, "sockets and devices were left out");
+	cloche_sandbox_free(f->made);
+	cloche_sandbox_free(f->becomes);
+	return r;
+}
+
 int cloche_instance_snapshot(const cloche_instance *instance, const char *name,
 	cloche_warning_fn warning, void *user, cloche_err *err)
 {
@@ -276,22 +293,13 @@ int cloche_instance_snapshot(const cloche_instance *instance, const char *name,
 		.warning = warning,
 		.user = user,
 		.snapshot = name};
-	_cleanup_(client_freep) struct client *client = NULL;
 	struct cloche_err own = CLOCHE_ERR_INIT;
 	int r;
 
 	err = err ? err : &own;
 	r = check_snapshot(&f, err);
 	if (r == 0)
-		r = pause_room(instance, &client, err);
-	if (r == 0)
-		r = describe(&f, err);
-	if (r == 0)
-		r = make_one(&f, 1, err);
-	if (r == 0 && f.left_out > 0)
-		tell(&f, "sockets and devices were left out");
-	cloche_sandbox_free(f.made);
-	cloche_sandbox_free(f.becomes);
+		r = make_all(&f, 1, err);
 	return r < 0 ? err_wrap(err, r, "snapshot of %s", instance->id) : 0;
 }
 
@@ -304,7 +312,6 @@ int cloche_instance_fork(const cloche_instance *instance, const cloche_fork_opti
 		.fn = fn,
 		.warning = warning,
 		.user = user};
-	_cleanup_(client_freep) struct client *client = NULL;
 	struct cloche_err own = CLOCHE_ERR_INIT;
 	unsigned n = MAX(f.o->count, 1U);
 	int r;
@@ -312,14 +319,6 @@ int cloche_instance_fork(const cloche_instance *instance, const cloche_fork_opti
 	err = err ? err : &own;
 	if (n > CLOCHE_FORKS_MAX)
 		return err_set(err, E_USAGE, "at most %d forks at a time", CLOCHE_FORKS_MAX);
-	r = pause_room(instance, &client, err);
-	if (r == 0)
-		r = describe(&f, err);
-	for (unsigned i = 1; r == 0 && i <= n; i++)
-		r = make_one(&f, i, err);
-	if (r >= 0 && f.left_out > 0)
-		tell(&f, "sockets and devices were left out");
-	cloche_sandbox_free(f.made);
-	cloche_sandbox_free(f.becomes);
+	r = make_all(&f, n, err);
 	return r < 0 ? err_wrap(err, r, "fork %s", instance->id) : 0;
 }
