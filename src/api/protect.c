@@ -69,14 +69,6 @@ struct protector {
 	struct cloche_err *err;
 };
 
-static bool protect_is_opened(const struct room_spec *room, const char *source)
-{
-	for (size_t i = 0; room->opened && room->opened[i]; i++)
-		if (fs_is_within(source, room->opened[i]))
-			return true;
-	return false;
-}
-
 static bool protect_is_mounted(const struct protector *p, const char *path)
 {
 	for (size_t i = p->mount + 1; i < p->room->mounts_n; i++) {
@@ -121,7 +113,7 @@ static int protect_found(void *user, const char *path, bool read_only)
 
 	if (!source)
 		return err_nomem(p->err);
-	return protect_is_opened(p->room, source) ? 0 : protect_add(p, path, read_only);
+	return fs_is_within_any(source, p->room->opened) ? 0 : protect_add(p, path, read_only);
 }
 
 static int protect_own_file(struct protector *p, const char *rest)

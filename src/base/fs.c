@@ -211,6 +211,14 @@ const char *fs_below(const char *path, const char *dir)
 	}
 }
 
+bool fs_is_within_any(const char *path, char *const *dirs)
+{
+	for (; dirs && *dirs; dirs++)
+		if (fs_is_within(path, *dirs))
+			return true;
+	return false;
+}
+
 char *fs_join(const char *a, const char *b)
 {
 	char *joined;

@@ -109,5 +109,8 @@ static inline bool fs_is_within(const char *path, const char *dir)
 	return fs_below(path, dir) != NULL;
 }
 
+/* Return whether path lies in one of these directories (NULL or a strv), by the same rule. */
+bool fs_is_within_any(const char *path, char *const *dirs);
+
 /* Return "a/b"; an absolute b replaces a. Heap; NULL on lack of memory. */
 char *fs_join(const char *a, const char *b);

@@ -134,6 +134,11 @@ static void private_means_private(void)
 
 static void within(void)
 {
+	char one[] = "/x", two[] = "/a/b", *dirs[] = {one, two, NULL};
+
+	check(fs_is_within_any("/a/b/c", dirs));
+	check(!fs_is_within_any("/a/bc", dirs));
+	check(!fs_is_within_any("/a", NULL));
 	check(fs_is_within("/a/b", "/a/b"));
 	check(fs_is_within("/a/b/c", "/a/b"));
 	check(!fs_is_within("/a/bc", "/a/b"));

@@ -85,7 +85,7 @@ static int apply(cloche_sandbox *sb, const struct toolchain *t, struct cloche_er
 static int add(cloche_sandbox *sb, const char *name, bool needs_only, char **ret_program,
 	struct cloche_err *err)
 {
-	_cleanup_(toolchain_donep) struct toolchain t = TOOLCHAIN_INIT;
+	_cleanup_(toolchain_done) struct toolchain t = TOOLCHAIN_INIT;
 	struct asking a;
 	int r = ask(sb, &a, err);
 

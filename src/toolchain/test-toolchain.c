@@ -139,7 +139,7 @@ static void describe(const struct toolchain *t, struct buf *out)
 
 static void expect(const char *name, const char *lines)
 {
-	_cleanup_(toolchain_donep) struct toolchain t = TOOLCHAIN_INIT;
+	_cleanup_(toolchain_done) struct toolchain t = TOOLCHAIN_INIT;
 	_cleanup_(buf_donep) struct buf out = BUF_INIT(1 << 16);
 	int r;
 
@@ -155,7 +155,7 @@ static void expect(const char *name, const char *lines)
 
 static void expect_error(const char *name, int code, const char *text)
 {
-	_cleanup_(toolchain_donep) struct toolchain t = TOOLCHAIN_INIT;
+	_cleanup_(toolchain_done) struct toolchain t = TOOLCHAIN_INIT;
 
 	err_clear(&err);
 	check_int(toolchain_add(&q, place(name), &t, &err), -code);
@@ -167,7 +167,7 @@ static void expect_error(const char *name, int code, const char *text)
 
 static void nothing_for_the_system(void)
 {
-	_cleanup_(toolchain_donep) struct toolchain t = TOOLCHAIN_INIT;
+	_cleanup_(toolchain_done) struct toolchain t = TOOLCHAIN_INIT;
 
 	fresh(NULL, NULL);
 	expect("sh", "");
@@ -500,7 +500,7 @@ static void files_of_a_room(void)
 
 static void mounts_are_not_made_twice(void)
 {
-	_cleanup_(toolchain_donep) struct toolchain t = TOOLCHAIN_INIT;
+	_cleanup_(toolchain_done) struct toolchain t = TOOLCHAIN_INIT;
 	char *shown[] = {NULL, NULL};
 
 	fresh("~/.nvm/versions/node/v20.1.0/bin", "~/bin");

@@ -24,14 +24,6 @@ bool tool_is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
 }
 
-static bool is_in_any(const char *path, char *const *dirs)
-{
-	for (; dirs && *dirs; dirs++)
-		if (fs_is_within(path, *dirs))
-			return true;
-	return false;
-}
-
 static int link_within(const char *path, char *const *dirs, int depth);
 
 /* The same for one entry of a path, with no link above it. rest is the part of the path after it.
@@ -48,7 +40,7 @@ static int entry_within(const char *entry, const char *rest, char *const *dirs, 
 
 	if (n < 0)
 		return -1;
-	if (depth == MAX_LINKS || is_in_any(at, dirs))
+	if (depth == MAX_LINKS || fs_is_within_any(at, dirs))
 		return 1;
 	target[n] = '\0';
 	to = fs_join(dir, target);

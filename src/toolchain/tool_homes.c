@@ -100,22 +100,24 @@ static const struct env_manager env_managers[] = {
 	{"GOENV_ROOT", ".goenv", "GOENV_VERSION", ".go-version"},
 };
 
-/* versions/WANTED, or the highest that begins with "WANTED."; heap. */
+/* versions/WANTED, or the highest that begins with "WANTED.", or, for the null view, the highest of
+ * all; heap. */
 static char *pick_version(const char *versions, struct str wanted)
 {
 	_cleanup_(freep) char *best = NULL;
 	struct dirent *e;
 	DIR *dir;
 
-	if (wanted.n == 0 || memchr(wanted.p, '/', wanted.n) || wanted.p[0] == '.')
+	if (wanted.p && (wanted.n == 0 || memchr(wanted.p, '/', wanted.n) || wanted.p[0] == '.'))
 		return NULL;
 	dir = opendir(versions);
 	while (dir && (e = readdir(dir))) {
 		struct str name = str_from(e->d_name);
 		bool exact = str_eq(name, wanted);
 
-		if (!exact && !(str_starts(name, wanted) && name.n > wanted.n &&
-				      strchr(".-", name.p[wanted.n])))
+		if (wanted.p ? !exact && !(str_starts(name, wanted) && name.n > wanted.n &&
+						 strchr(".-", name.p[wanted.n]))
+			     : name.p[0] == '.')
 			continue;
 		if (best && !exact && strverscmp(e->d_name, best) < 0)
 			continue;
@@ -157,9 +159,22 @@ static char *wanted_by(
 	return global ? read_text(global) : NULL;
 }
 
-/* Returns 0, or 1 if none of the wanted versions has the program. */
-static int resolve_env(const struct toolchain_query *q, const struct env_manager *m,
-	const char *root, const char *shims, const char *name, char **ret)
+/* DIR/bin/NAME, if it is a program; heap. dir may be NULL. */
+static char *program_in(const char *dir, const char *name)
+{
+	char *program;
+
+	if (!dir || asprintf(&program, "%s/bin/%s", dir, name) < 0)
+		return NULL;
+	if (tool_is_program(program))
+		return program;
+	free(program);
+	return NULL;
+}
+
+/* The program of the first wanted version that has it. */
+static char *env_program(const struct toolchain_query *q, const struct env_manager *m,
+	const char *root, const char *shims, const char *name)
 {
 	_cleanup_(freep) char *text = wanted_by(q, m, root), *versions = fs_join(root, "versions");
 	char *save = NULL, *word = text ? strtok_r(text, " \t\r\n", &save) : NULL;
@@ -167,20 +182,13 @@ static int resolve_env(const struct toolchain_query *q, const struct env_manager
 
 	for (; word && versions; word = strtok_r(NULL, " \t\r\n", &save)) {
 		_cleanup_(freep) char *dir = pick_version(versions, str_from(word));
-		char *program = NULL;
+		char *program = program_in(dir, name);
 
+		if (program)
+			return program;
 		system |= strcmp(word, "system") == 0;
-		if (!dir || asprintf(&program, "%s/bin/%s", dir, name) < 0)
-			continue;
-		if (tool_is_program(program)) {
-			*ret = program;
-			return 0;
-		}
-		free(program);
 	}
-	if (system)
-		*ret = toolchain_find(q, name, shims);
-	return *ret ? 0 : 1;
+	return system ? toolchain_find(q, name, shims) : NULL;
 }
 
 /* --- .tool-versions: asdf, mise --- */
@@ -234,34 +242,13 @@ static bool find_wish(const struct toolchain_query *q, struct wish *w)
 static char *program_of_plugin(
 	const struct toolchain_query *q, const char *installs, const char *plugin, const char *name)
 {
-	_cleanup_(freep) char *versions = fs_join(installs, plugin), *dir = NULL, *best = NULL;
+	_cleanup_(freep) char *versions = fs_join(installs, plugin), *dir = NULL;
 	struct wish w = {.plugin = plugin};
-	char *program = NULL;
-	struct dirent *e;
-	DIR *d;
 
 	if (!versions)
 		return NULL;
-	if (find_wish(q, &w)) {
-		dir = pick_version(versions, str_from(w.version));
-	} else {
-		d = opendir(versions);
-		while (d && (e = readdir(d))) {
-			if (e->d_name[0] == '.' || (best && strverscmp(e->d_name, best) < 0))
-				continue;
-			free(best);
-			best = strdup(e->d_name);
-		}
-		if (d)
-			closedir(d);
-		dir = best ? fs_join(versions, best) : NULL;
-	}
-	if (!dir || asprintf(&program, "%s/bin/%s", dir, name) < 0)
-		return NULL;
-	if (tool_is_program(program))
-		return program;
-	free(program);
-	return NULL;
+	dir = pick_version(versions, find_wish(q, &w) ? str_from(w.version) : STR_NULL);
+	return program_in(dir, name);
 }
 
 /* The program of the first plugin that has it. */
@@ -332,7 +319,7 @@ static char *rustup_program(const struct toolchain_query *q, const char *name)
 	_cleanup_(freep) char *text = settings ? read_text(settings) : NULL, *dir = NULL;
 	const char *variable = tool_env(q, "RUSTUP_TOOLCHAIN");
 	struct wish w = {.plugin = "default_toolchain"};
-	char wanted[128] = "", *program = NULL;
+	char wanted[128] = "";
 
 	if (!toolchains)
 		return NULL;
@@ -343,9 +330,7 @@ static char *rustup_program(const struct toolchain_query *q, const char *name)
 		 take_wish(text, &w))
 		snprintf(wanted, sizeof(wanted), "%s", w.version);
 	dir = pick_version(toolchains, str_from(wanted));
-	if (!dir || asprintf(&program, "%s/bin/%s", dir, name) < 0)
-		return NULL;
-	return program;
+	return program_in(dir, name);
 }
 
 /* --- which is it --- */
@@ -361,16 +346,6 @@ static bool is_rustup_proxy(const struct toolchain_query *q, const char *path)
 	       a.st_ino == b.st_ino;
 }
 
-static int missing(const char *path, const char *manager, struct cloche_err *err)
-{
-	int r = err_set(err, E_NOT_FOUND,
-		"%s belongs to %s, and the version that is wanted here is not installed", path,
-		manager);
-
-	err_hint(err, "install it (or choose another version) with %s", manager);
-	return r;
-}
-
 static int found_or_missing(
 	char *program, const char *path, const char *manager, char **ret, struct cloche_err *err)
 {
@@ -379,7 +354,11 @@ static int found_or_missing(
 		return 0;
 	}
 	free(program);
-	return missing(path, manager, err);
+	err_set(err, E_NOT_FOUND,
+		"%s belongs to %s, and the version that is wanted here is not installed", path,
+		manager);
+	err_hint(err, "install it (or choose another version) with %s", manager);
+	return -E_NOT_FOUND;
 }
 
 static int resolve_tools(
@@ -415,13 +394,10 @@ int tool_home_resolve(
 		const struct env_manager *m = &env_managers[i];
 		_cleanup_(freep) char *root = tool_home_dir(q, m->variable, m->below);
 		_cleanup_(freep) char *shims = root ? fs_join(root, "shims") : NULL;
-		char *program = NULL;
 
-		if (!shims || !fs_is_within(path, shims))
-			continue;
-		if (resolve_env(q, m, root, shims, name, &program) == 0)
-			return found_or_missing(program, path, m->below + 1, ret, err);
-		return missing(path, m->below + 1, err);
+		if (shims && fs_is_within(path, shims))
+			return found_or_missing(
+				env_program(q, m, root, shims, name), path, m->below + 1, ret, err);
 	}
 	if (volta_bin && fs_is_within(path, volta_bin) && strcmp(name, "volta") != 0 &&
 		is_dir(volta))

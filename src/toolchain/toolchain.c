@@ -44,10 +44,7 @@ static bool toolchain_is_shown(const struct toolchain_query *q, const char *path
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++)
 		if (fs_is_within(path, system_dirs[i]))
 			return true;
-	for (char *const *dir = q->shown; dir && *dir; dir++)
-		if (fs_is_within(path, *dir))
-			return true;
-	return false;
+	return fs_is_within_any(path, q->shown);
 }
 
 char *toolchain_find(const struct toolchain_query *q, const char *name, const char *without)
@@ -84,6 +81,7 @@ void toolchain_done(struct toolchain *t)
 	*t = TOOLCHAIN_INIT;
 }
 
+/* As fs_join(); NULL if a is NULL. */
 static char *join(const char *a, const char *b)
 {
 	return a ? fs_join(a, b) : NULL;
@@ -104,14 +102,6 @@ static char *parent_of(const char *path)
 }
 
 /* --- what is shown --- */
-
-static bool is_writable(const struct toolchain_query *q, const char *path)
-{
-	for (char *const *dir = q->writable; dir && *dir; dir++)
-		if (fs_is_within(path, *dir))
-			return true;
-	return false;
-}
 
 static bool is_harmless(const struct search *s, const char *dir);
 
@@ -135,7 +125,7 @@ static int judge_mount(struct search *s, const char *source)
 	if (source_judge_found(source, s->q->home, NULL) < 0)
 		return err_set(s->err, E_DENIED,
 			"%s needs %s, where credentials lie: it is not shown", s->asked, source);
-	if (s->wary && !is_writable(s->q, source) && !is_harmless(s, source)) {
+	if (s->wary && !fs_is_within_any(source, s->q->writable) && !is_harmless(s, source)) {
 		r = err_set(s->err, E_DENIED,
 			"%s asks for %s; a sandbox may have written that, so it is not shown "
 			"unasked",
@@ -221,16 +211,21 @@ static bool has_python(const char *prefix)
 	return found;
 }
 
+/* Whether it has the shape of a Node, Go or Rust as its makers publish it. */
+static bool is_published(const char *dir)
+{
+	return (exists_in(dir, "bin/node") && exists_in(dir, "include/node")) ||
+	       (exists_in(dir, "VERSION") && exists_in(dir, "pkg/tool")) ||
+	       (exists_in(dir, "bin/rustc") && exists_in(dir, "lib/rustlib"));
+}
+
 /* Whether it has the shape of an installed run-time. */
 static bool is_runtime(const char *dir)
 {
-	return exists_in(dir, "pyvenv.cfg") || exists_in(dir, "conda-meta") ||
-	       (exists_in(dir, "bin/node") &&
-		       (exists_in(dir, "include/node") || exists_in(dir, "lib/node_modules"))) ||
+	return exists_in(dir, "pyvenv.cfg") || exists_in(dir, "conda-meta") || is_published(dir) ||
+	       (exists_in(dir, "bin/node") && exists_in(dir, "lib/node_modules")) ||
 	       (exists_in(dir, "bin") && has_python(dir)) ||
-	       (exists_in(dir, "VERSION") && exists_in(dir, "pkg/tool")) ||
-	       (exists_in(dir, "release") && exists_in(dir, "lib/modules")) ||
-	       (exists_in(dir, "bin/rustc") && exists_in(dir, "lib/rustlib"));
+	       (exists_in(dir, "release") && exists_in(dir, "lib/modules"));
 }
 
 /* Directories that hold one tool per entry, so many levels further down. */
@@ -317,10 +312,7 @@ static bool is_harmless(const struct search *s, const char *dir)
 	_cleanup_(freep) char *below = join(dir, "x"), *root = NULL;
 
 	root = below ? known_place(s, below, true) : NULL;
-	return (root && strcmp(root, dir) == 0) ||
-	       (exists_in(dir, "bin/node") && exists_in(dir, "include/node")) ||
-	       (exists_in(dir, "VERSION") && exists_in(dir, "pkg/tool")) ||
-	       (exists_in(dir, "bin/rustc") && exists_in(dir, "lib/rustlib"));
+	return (root && strcmp(root, dir) == 0) || is_published(dir);
 }
 
 /* The nearest directory above the file that is a run-time of its own. */
@@ -371,7 +363,7 @@ static int add_venv_home(struct search *s, const char *venv, int depth)
 
 	if (!exists_in(venv, "pyvenv.cfg"))
 		return 0;
-	s->wary |= is_writable(s->q, venv);
+	s->wary |= fs_is_within_any(venv, s->q->writable);
 	if (!real || !tool_is_program(real)) {
 		r = err_set(s->err, E_NOT_FOUND,
 			"%s: the Python that %s was made with is not there", s->asked, venv);
@@ -381,14 +373,20 @@ static int add_venv_home(struct search *s, const char *venv, int depth)
 	return is_there(s, real) ? 0 : add_file(s, real, depth + 1);
 }
 
+/* The directory of the tool to which a path belongs. Heap; NULL if there is none. */
+static char *owner_of(const struct search *s, const char *path)
+{
+	char *root = known_place(s, path, false);
+
+	return root ? root : runtime_above(s, path);
+}
+
 /* Shows what the file (without links) belongs to. */
 static int show_owner(struct search *s, const char *real, int depth)
 {
-	_cleanup_(freep) char *root = known_place(s, real, false);
+	_cleanup_(freep) char *root = owner_of(s, real);
 	int r;
 
-	if (!root)
-		root = runtime_above(s, real);
 	if (!root && strstr(real, "/node_modules/"))
 		return show_node_modules(s, real);
 	if (!root)
@@ -422,7 +420,7 @@ static int add_needs(struct search *s, const char *file, int depth)
 	int r = tool_read_needs(file, &needs);
 
 	interpreter = needs.interpreter;
-	s->wary |= is_writable(s->q, file);
+	s->wary |= fs_is_within_any(file, s->q->writable);
 	/* A file that cannot be read or understood fails by itself when it is run. */
 	if (r == -ENOMEM)
 		return err_nomem(s->err);
@@ -439,12 +437,8 @@ static int add_needs(struct search *s, const char *file, int depth)
 		return err_nomem(s->err);
 	/* The kernel starts nothing but programs. The author of the file may only want to see what
 	 * lies there. */
-	if (!found || !tool_is_program(found)) {
-		/* The system's, which a person's own PATH may lack. */
-		if (!found)
-			return no_interpreter(s, file, &needs);
-		return is_mounted(s->t, found) ? 0 : no_interpreter(s, file, &needs);
-	}
+	if (!found || !tool_is_program(found))
+		return found && is_mounted(s->t, found) ? 0 : no_interpreter(s, file, &needs);
 	if (needs.script)
 		return add_named(s, found, needs.by_name, depth + 1);
 	/* A loader has its libraries beside it. */
@@ -476,9 +470,7 @@ static int show_owner_of_link(struct search *s, const char *name, const char *re
 
 	if (strcmp(name, real) == 0 || is_there(s, name))
 		return 0;
-	root = known_place(s, name, false);
-	if (!root)
-		root = runtime_above(s, name);
+	root = owner_of(s, name);
 	if (!root || !may_be_own(s, root))
 		return 0;
 	r = show(s, root);
@@ -502,7 +494,7 @@ static int show_program(struct search *s, const char *name, const char *real, bo
 	int r = show_owner_of_link(s, name, real, depth);
 
 	*ret_inside = name;
-	s->wary |= is_writable(s->q, name);
+	s->wary |= fs_is_within_any(name, s->q->writable);
 	if (r == 0)
 		r = add_file(s, real, depth);
 	if (r < 0 || is_there(s, name))

@@ -51,10 +51,6 @@ _warn_unused_ int toolchain_add_needs(const struct toolchain_query *q, const cha
 	struct toolchain *ret, struct cloche_err *err);
 
 void toolchain_done(struct toolchain *t);
-static inline void toolchain_donep(struct toolchain *t)
-{
-	toolchain_done(t);
-}
 
 /* --- parts, here for each other and for tests --- */
 

@@ -92,14 +92,6 @@ static void look_tell(struct looker *k, const char *path, const char *what, cons
 		k->error = r;
 }
 
-static bool look_is_opened(const struct look *l, const char *path)
-{
-	for (size_t i = 0; l->opened && l->opened[i]; i++)
-		if (fs_is_within(path, l->opened[i]))
-			return true;
-	return false;
-}
-
 /* Reports a thing that has been renamed to `name`. */
 static void look_tell_aside(
 	struct looker *k, const struct seen *s, const char *path, const char *name)
@@ -134,7 +126,7 @@ static void look_found(struct looker *k, const struct seen *s)
 	char path[2 * PATH_MAX];
 
 	look_path(k, s->in, s->entry->name, path);
-	if (s->row->end == OBEYED_ASIDE && !look_is_opened(k->look, path))
+	if (s->row->end == OBEYED_ASIDE && !fs_is_within_any(path, k->look->opened))
 		look_set_aside(k, s, path);
 	else
 		look_tell(k, path, s->row->what, NULL, NULL);
