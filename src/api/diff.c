@@ -5,6 +5,7 @@
  * kept its layers, they are read from where they were kept. The comparison is made here, with the
  * rights of the caller. */
 #include "api/instance.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "provider/provider.h"
@@ -12,7 +13,8 @@
 #include <cloche/diff.h>
 
 #include <sys/stat.h>
-#include <time.h>
+
+#define END_PATIENCE (2 * USEC_PER_SEC)
 
 struct diff {
 	cloche_change_fn fn;
@@ -71,25 +73,6 @@ static int diff_ended(
 	return r;
 }
 
-/* A supervisor that is about to end does not answer any more, so wait a moment for the end of the
- * sandbox. Return 0 if it has ended, else the error that was there. */
-static int await_end(const cloche_instance *instance, int error, struct cloche_err *err)
-{
-	const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
-	_cleanup_(cloche_instance_freep) cloche_instance *now = instance_copy(instance);
-
-	for (int i = 0; now && error != -E_UNSUPPORTED && i < 400; i++) {
-		if (cloche_instance_refresh(now, NULL) < 0)
-			break;
-		if (cloche_instance_state(now) != CLOCHE_INSTANCE_RUNNING) {
-			err_clear(err);
-			return 0;
-		}
-		nanosleep(&pause, NULL);
-	}
-	return error;
-}
-
 static int diff_layers(const struct client *client, int upper, int lower, cloche_change_fn fn,
 	void *user, struct cloche_err *err)
 {
@@ -118,6 +101,9 @@ int cloche_instance_diff(
 		r = client_layers(client, &upper, &lower, err);
 	if (r == 0)
 		return diff_layers(client, upper, lower, fn, user, err);
-	r = await_end(instance, r, err);
-	return r < 0 ? r : diff_ended(instance, fn, user, err);
+	/* A supervisor that is about to end does not answer any more. */
+	if (r == -E_UNSUPPORTED || !instance_wait_settled(instance, END_PATIENCE))
+		return r;
+	err_clear(err);
+	return diff_ended(instance, fn, user, err);
 }

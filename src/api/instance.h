@@ -40,6 +40,11 @@ void instance_discard(struct client *client);
 /* End and remove a sandbox in which nothing runs. E_BUSY if something does. */
 _warn_unused_ int instance_remove_idle(const cloche_instance *instance, struct cloche_err *err);
 
+/* A supervisor reports the end before it has cleaned up, and it takes a moment to remove what a
+ * crash left. Until then the sandbox counts as running. Wait for that, and return whether the
+ * sandbox is there and does not run. */
+bool instance_wait_settled(const cloche_instance *instance, uint64_t at_most_usec);
+
 /* Open the directory of a sandbox that runs or has ended. E_NOT_FOUND if it has crashed. */
 _warn_unused_ int instance_open_entry(
 	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err);

@@ -19,39 +19,7 @@
 #include <unistd.h>
 
 enum { BACKLOG = 128 };
-#define PATIENCE (10 * USEC_PER_SEC) /* for a supervisor to finish, beyond the grace period */
-
-struct limit {
-	struct loop_timer timer;
-	struct client *client;
-};
-
-static void on_too_late(struct loop_timer *timer)
-{
-	struct cloche_err why = CLOCHE_ERR_INIT;
-
-	err_set(&why, E_BUSY, "its supervisor does not answer");
-	client_fail(container_of(timer, struct limit, timer)->client, &why);
-}
-
-/* End a sandbox over a connection and wait until nothing in it runs. The client can only be freed
- * afterwards. */
-static int end_it(struct client *client, uint64_t grace_usec, struct cloche_err *err)
-{
-	struct limit limit = {.client = client};
-	struct ctl_ended ended;
-	int r = 0;
-
-	if (loop_timer_set(client_loop(client), &limit.timer,
-		    clock_mono_usec() + grace_usec + PATIENCE, on_too_late) < 0)
-		return err_nomem(err);
-	if (client_stop(client, grace_usec) < 0)
-		r = err_set(err, E_INTERNAL, "its supervisor has gone");
-	if (r == 0)
-		r = client_finish(client, &ended, err);
-	loop_timer_clear(&limit.timer);
-	return r;
-}
+#define PATIENCE (10 * USEC_PER_SEC) /* for a supervisor to clean up */
 
 /* Wait until the sandbox is complete. */
 static int wait_until_made(struct client *client, struct network *net, const cloche_sandbox *sb,
@@ -72,7 +40,7 @@ void instance_discard(struct client *client)
 	_cleanup_fd_ int base = rundir_open(NULL);
 
 	snprintf(id, sizeof(id), "%s", client_id(client));
-	(void)end_it(client, 0, NULL);
+	(void)!client_end(client, 0, NULL);
 	if (base >= 0)
 		(void)!sandbox_remove(base, id, NULL);
 }
@@ -115,21 +83,21 @@ static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, cloche_wa
 	return 0;
 }
 
-/* A supervisor reports the end before it has cleaned up, and it takes a moment to remove what a
- * crash left. Until then the sandbox counts as running. */
-static void wait_until_settled(const cloche_instance *instance)
+bool instance_wait_settled(const cloche_instance *instance, uint64_t at_most_usec)
 {
 	const struct timespec pause = {.tv_nsec = 500 * 1000};
-	uint64_t until = clock_mono_usec() + PATIENCE;
+	uint64_t until = clock_mono_usec() + at_most_usec;
 
 	while (clock_mono_usec() < until) {
 		_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
 
-		if (sandbox_open(instance->base, instance->id, &entry, NULL) < 0 ||
-			entry.life != SANDBOX_LIVE)
-			return;
+		if (sandbox_open(instance->base, instance->id, &entry, NULL) < 0)
+			return false;
+		if (entry.life != SANDBOX_LIVE)
+			return true;
 		nanosleep(&pause, NULL);
 	}
+	return false;
 }
 
 int instance_begin(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
@@ -189,10 +157,10 @@ int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, clo
 		return 0;
 	}
 	if (r == 0)
-		r = end_it(client, grace, err);
+		r = client_end(client, grace, err);
 	client_free(client);
 	if (r == 0)
-		wait_until_settled(instance);
+		(void)instance_wait_settled(instance, PATIENCE);
 	return r < 0 ? err_wrap(err, r, "stop %s", instance->id) : r;
 }
 
@@ -220,7 +188,7 @@ int cloche_instance_remove(const cloche_instance *instance, bool force, cloche_e
 
 	if (force) {
 		r = client_attach(instance->base, instance->id, &client, NULL);
-		if (r == 0 && end_it(client, 0, NULL) < 0)
+		if (r == 0 && client_end(client, 0, NULL) < 0)
 			kill_supervisor(instance);
 		client_free(client);
 	}
@@ -228,7 +196,7 @@ int cloche_instance_remove(const cloche_instance *instance, bool force, cloche_e
 	if (r == -E_BUSY && force) {
 		kill_supervisor(instance);
 		/* Another process may be about to remove it. */
-		wait_until_settled(instance);
+		(void)instance_wait_settled(instance, PATIENCE);
 		r = sandbox_remove(instance->base, instance->id, err);
 	}
 	if (r == -E_BUSY) {
@@ -247,7 +215,7 @@ int instance_remove_idle(const cloche_instance *instance, struct cloche_err *err
 		r = client_stop_idle(client, err);
 	if (r < 0)
 		return r;
-	wait_until_settled(instance);
+	(void)instance_wait_settled(instance, PATIENCE);
 	return sandbox_remove(instance->base, instance->id, err);
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define IDLE_PATIENCE (2 * USEC_PER_SEC) /* for a supervisor that is asked whether it is idle */
+#define END_PATIENCE (10 * USEC_PER_SEC) /* for a supervisor to finish, beyond the grace period */
 
 const char *client_id(const struct client *c)
 {
@@ -486,7 +487,7 @@ int client_stats(struct client *c, struct ctl_stats_now *ret, struct cloche_err 
 	return r;
 }
 
-struct idle_limit {
+struct limit {
 	struct loop_timer timer;
 	struct client *client;
 };
@@ -494,15 +495,34 @@ struct idle_limit {
 /* Unlike client_fail(), this does not stop the sandbox. */
 static void on_no_answer(struct loop_timer *timer)
 {
-	struct client *c = container_of(timer, struct idle_limit, timer)->client;
+	struct client *c = container_of(timer, struct limit, timer)->client;
 
 	c->failed = err_set(&c->failure, E_BUSY, "its supervisor does not answer");
+}
+
+int client_end(struct client *c, uint64_t grace_usec, struct cloche_err *err)
+{
+	struct limit limit = {.client = c};
+	struct ctl_ended ended;
+	int r = 0;
+
+	if (loop_timer_set(c->loop, &limit.timer, clock_mono_usec() + grace_usec + END_PATIENCE,
+		    on_no_answer) < 0)
+		return err_nomem(err);
+	if (client_stop(c, grace_usec) < 0)
+		r = err_set(err, E_INTERNAL, "its supervisor has gone");
+	if (r == 0)
+		r = client_finish(c, &ended, err);
+	loop_timer_clear(&limit.timer);
+	if (r == -E_BUSY)
+		client_stop(c, 0);
+	return r;
 }
 
 int client_stop_idle(struct client *c, struct cloche_err *err)
 {
 	struct client_reply reply = {.type = CTL_STOP};
-	struct idle_limit limit = {.client = c};
+	struct limit limit = {.client = c};
 	int r;
 
 	if (loop_timer_set(c->loop, &limit.timer, clock_mono_usec() + IDLE_PATIENCE, on_no_answer) <

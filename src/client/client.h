@@ -167,6 +167,9 @@ int client_signal(struct client *c, int signo, enum ctl_scope scope);
 /* End the sandbox: TERM to everything, KILL after grace_usec (0: at once). 0, or -E_NOT_FOUND
  * if it has ended already. Do not wait. */
 int client_stop(struct client *c, uint64_t grace_usec);
+/* Do this, and wait until nothing in it runs. E_BUSY if the supervisor does not answer in time. The
+ * client can only be freed afterwards. */
+_warn_unused_ int client_end(struct client *c, uint64_t grace_usec, struct cloche_err *err);
 /* End a sandbox at once if nothing runs in it, and wait for the end. E_BUSY if something runs, or
  * if the supervisor does not answer within two seconds; in that case it still ends the sandbox when
  * it continues, if the sandbox is idle. The client can only be freed afterwards. */
