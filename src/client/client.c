@@ -94,6 +94,15 @@ int client_flush_locked(struct client *c)
 	return r;
 }
 
+/* Send what was queued (r is the result of queueing). Called with the lock held; releases it. */
+static int send_queued(struct client *c, int r)
+{
+	if (r == 0)
+		r = client_flush_locked(c);
+	pthread_mutex_unlock(&c->lock);
+	return r < 0 ? -E_NOT_FOUND : 0;
+}
+
 int client_signal(struct client *c, int signo, enum ctl_scope scope)
 {
 	struct ctl_signal m = {.signo = (uint8_t)signo, .scope = scope};
@@ -103,10 +112,7 @@ int client_signal(struct client *c, int signo, enum ctl_scope scope)
 	m.exec = c->current;
 	if (!c->over && (c->current || scope == CTL_SCOPE_ROOM))
 		r = ctl_send_signal(&c->chan, &m);
-	if (r == 0)
-		r = client_flush_locked(c);
-	pthread_mutex_unlock(&c->lock);
-	return r < 0 ? -E_NOT_FOUND : 0;
+	return send_queued(c, r);
 }
 
 int client_stop(struct client *c, uint64_t grace_usec)
@@ -116,10 +122,7 @@ int client_stop(struct client *c, uint64_t grace_usec)
 	pthread_mutex_lock(&c->lock);
 	if (!c->over)
 		r = ctl_send_stop(&c->chan, &(struct ctl_stop){.grace_usec = grace_usec});
-	if (r == 0)
-		r = client_flush_locked(c);
-	pthread_mutex_unlock(&c->lock);
-	return r < 0 ? -E_NOT_FOUND : 0;
+	return send_queued(c, r);
 }
 
 int client_give_up(struct client *c)
@@ -143,10 +146,7 @@ int client_resize(struct client *c, uint16_t rows, uint16_t cols)
 	m.exec = c->current;
 	if (!c->over && c->current)
 		r = ctl_send_resize(&c->chan, &m);
-	if (r == 0)
-		r = client_flush_locked(c);
-	pthread_mutex_unlock(&c->lock);
-	return r < 0 ? -E_NOT_FOUND : 0;
+	return send_queued(c, r);
 }
 
 static int bad_frame(struct cloche_err *err)

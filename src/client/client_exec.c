@@ -166,10 +166,6 @@ static int init_pump(struct pump *p, const struct client_exec *what, struct clie
 {
 	if (what->spec && !what->detached)
 		return pump_init(p, io, what->spec->tty, what->kept, child, stdio, err);
-	for (int i = 0; i < 3; i++) {
-		child[i] = -1;
-		stdio[i] = CTL_STDIO_NULL;
-	}
 	return pump_init_joined(p, io, what->outputs ? child : NULL, err);
 }
 
@@ -177,10 +173,10 @@ int client_exec(struct client *c, const struct client_exec *what, struct client_
 	struct client_result *ret, struct cloche_err *err)
 {
 	sigset_t pipe_set, old, pending;
-	enum ctl_stdio stdio[3];
+	enum ctl_stdio stdio[3] = {CTL_STDIO_NULL, CTL_STDIO_NULL, CTL_STDIO_NULL};
 	bool was_pending;
 	struct pump p;
-	int child[3], r;
+	int child[3] = {-1, -1, -1}, r;
 
 	r = what->spec ? exec_spec_check(what->spec, err) : 0;
 	if (r < 0)

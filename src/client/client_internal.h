@@ -94,8 +94,8 @@ struct pump {
 	bool truncated[2];
 };
 
-/* Make the pipes. ret_child gets the child's ends (-1 if none; the caller closes them once they are
- * sent), ret_stdio the kind of each. tty_pipe: as in struct pump. */
+/* Make the pipes. ret_child gets the child's ends (the caller closes them once they are sent), and
+ * ret_stdio the kind of each; those of none stay as they are. tty_pipe: as in struct pump. */
 _warn_unused_ int pump_init(struct pump *p, struct client_io *io, bool tty, bool tty_pipe,
 	int ret_child[3], enum ctl_stdio ret_stdio[3], struct cloche_err *err);
 /* The same for a joined process, whose input may arrive with pump_take_input. child: NULL, or gets

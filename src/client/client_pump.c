@@ -84,10 +84,6 @@ int pump_init(struct pump *p, struct client_io *io, bool tty, bool tty_pipe, int
 	p->tty = tty;
 	p->tty_pipe = tty && tty_pipe;
 	p->from_terminal = tty && p->in_from >= 0 && isatty(p->in_from);
-	for (int i = 0; i < 3; i++) {
-		ret_child[i] = -1;
-		ret_stdio[i] = CTL_STDIO_NULL;
-	}
 	if (r < 0)
 		return err_nomem(err);
 	for (int i = 0; i < 3 && r == 0; i++)
