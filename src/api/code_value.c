@@ -31,17 +31,12 @@ void code_value_init(struct code_value *v, const char *nonce)
 	memcpy(v->mark + 1, nonce, CODE_NONCE_BYTES);
 }
 
-static void drop_parts(struct code_value *v)
+void code_value_done(struct code_value *v)
 {
 	for (size_t i = 0; i < v->parts_n; i++)
 		buf_done(&v->parts[i].data);
 	v->parts_n = v->part = 0;
 	v->whole = false;
-}
-
-void code_value_done(struct code_value *v)
-{
-	drop_parts(v);
 }
 
 static int give(
@@ -128,7 +123,7 @@ static void take_line(struct code_value *v)
 		v->ended = v->quiet = true;
 		v->status = (int)status;
 	} else if (read_parts(line, parts, &n)) {
-		drop_parts(v);
+		code_value_done(v);
 		memcpy(v->parts, parts, n * sizeof(parts[0]));
 		v->parts_n = n;
 		v->room = CODE_ALL_MAX;

@@ -268,17 +268,14 @@ const char *cloche_instance_id(const cloche_instance *instance)
 	return instance->id;
 }
 
+_Static_assert((int)SANDBOX_LIVE == CLOCHE_INSTANCE_RUNNING &&
+		       (int)SANDBOX_ENDED == CLOCHE_INSTANCE_STOPPED &&
+		       (int)SANDBOX_CRASHED == CLOCHE_INSTANCE_CRASHED,
+	"the public states are those of a sandbox's directory");
+
 enum cloche_instance_state cloche_instance_state(const cloche_instance *instance)
 {
-	switch (instance->life) {
-	case SANDBOX_LIVE:
-		return CLOCHE_INSTANCE_RUNNING;
-	case SANDBOX_ENDED:
-		return CLOCHE_INSTANCE_STOPPED;
-	case SANDBOX_CRASHED:
-		break;
-	}
-	return CLOCHE_INSTANCE_CRASHED;
+	return (enum cloche_instance_state)instance->life;
 }
 
 const char *cloche_instance_state_name(const cloche_instance *instance)
@@ -352,23 +349,18 @@ static int newest_first(const void *a, const void *b)
 	return s == t ? strcmp(x->id, y->id) : s < t ? 1 : -1;
 }
 
-struct ended {
-	instance_ended_fn fn;
-	void *user;
-};
-
-static bool is_wanted(const cloche_instance *i, bool all, const struct ended *ended)
+static bool is_wanted(const cloche_instance *i, bool all, instance_ended_fn ended, void *user)
 {
 	if (i->life != SANDBOX_LIVE)
 		return all;
 	if (!instance_end_orphan(i))
 		return true;
-	if (ended->fn)
-		ended->fn(ended->user, i->id);
+	if (ended)
+		ended(user, i->id);
 	return false;
 }
 
-static int gather(int base, char *const *ids, bool all, const struct ended *ended,
+static int gather(int base, char *const *ids, bool all, instance_ended_fn ended, void *user,
 	cloche_instance **found, size_t *ret_n, struct cloche_err *err)
 {
 	size_t n = 0;
@@ -386,7 +378,7 @@ static int gather(int base, char *const *ids, bool all, const struct ended *ende
 			return r;
 		}
 		/* Skip a sandbox that has gone meanwhile. */
-		if (r == 0 && is_wanted(i, all, ended))
+		if (r == 0 && is_wanted(i, all, ended, user))
 			found[n++] = i;
 		else
 			cloche_instance_free(i);
@@ -401,10 +393,9 @@ int cloche_instance_list(bool all, cloche_instance_fn fn, void *user, cloche_err
 	return instance_list(all, fn, NULL, user, err);
 }
 
-int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended_fn, void *user,
+int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended, void *user,
 	struct cloche_err *err)
 {
-	const struct ended ended = {ended_fn, user};
 	_cleanup_(strv_freep) char **ids = NULL;
 	_cleanup_fd_ int base = rundir_open(err);
 	cloche_instance **found;
@@ -420,10 +411,10 @@ int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended_fn, v
 	found = calloc(strv_count(ids) + 1, sizeof(cloche_instance *));
 	if (!found)
 		return err_nomem(err);
-	r = gather(base, ids, all, &ended, found, &n, err);
+	r = gather(base, ids, all, ended, user, found, &n, err);
 	qsort(found, n, sizeof(cloche_instance *), newest_first);
 	for (size_t k = 0; k < n; k++) {
-		if (r == 0 && !fn(found[k], user))
+		if (r == 0 && fn && !fn(found[k], user))
 			r = 1;
 		cloche_instance_free(found[k]);
 	}

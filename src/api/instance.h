@@ -49,8 +49,8 @@ bool instance_wait_settled(const cloche_instance *instance, uint64_t at_most_use
 _warn_unused_ int instance_open_entry(
 	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err);
 
-/* Like cloche_instance_list(). ended (may be NULL) is called for each sandbox that was ended
- * because it is not needed any more. */
+/* Like cloche_instance_list(); fn may be NULL. ended (may be NULL) is called for each sandbox that
+ * was ended because it is not needed any more. */
 typedef void (*instance_ended_fn)(void *user, const char *id);
 _warn_unused_ int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended,
 	void *user, struct cloche_err *err);
@@ -65,9 +65,6 @@ bool instance_end_orphan(const cloche_instance *instance);
 /* Start watching for changes: *ret_fd is an inotify descriptor to poll, borrowed. Return 0 or a
  * negative code. */
 _warn_unused_ int log_watch(cloche_log *log, int *ret_fd, struct cloche_err *err);
-/* Find the position at which a reader starts: offset, or that many bytes before the end. */
-_warn_unused_ int log_start(
-	cloche_log *log, uint64_t offset, bool from_end, uint64_t *ret, struct cloche_err *err);
 
 DEFINE_CLEANUP(cloche_instance, cloche_instance_free)
 DEFINE_CLEANUP(cloche_log, cloche_log_free)

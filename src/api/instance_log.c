@@ -131,17 +131,6 @@ int cloche_log_extent_now(cloche_log *log, cloche_log_extent *ret, cloche_err *e
 	return 0;
 }
 
-int log_start(
-	cloche_log *log, uint64_t offset, bool from_end, uint64_t *ret, struct cloche_err *err)
-{
-	cloche_log_extent e;
-	int r = from_end ? cloche_log_extent_now(log, &e, err) : 0;
-
-	if (r == 0)
-		*ret = !from_end ? offset : e.end > offset ? e.end - offset : 0;
-	return r;
-}
-
 int cloche_log_read(cloche_log *log, uint64_t offset, void *buffer, size_t size,
 	cloche_log_piece *ret, cloche_err *err)
 {

@@ -38,12 +38,6 @@ bool instance_end_orphan(const cloche_instance *instance)
 	return r == 0;
 }
 
-/* Making the list ends orphans, which is all that is needed. */
-static bool see(const cloche_instance *instance, void *user)
-{
-	return true;
-}
-
 static void tell_ended(void *user, const char *id)
 {
 	manager_tell(user, "sandbox %s was ended: its manager had died, and nothing ran in it", id);
@@ -52,7 +46,8 @@ static void tell_ended(void *user, const char *id)
 int cloche_manager_collect(cloche_manager *m, cloche_err *err)
 {
 	struct cloche_err why = CLOCHE_ERR_INIT;
-	int r = instance_list(false, see, tell_ended, m, &why);
+	/* Making the list ends orphans. */
+	int r = instance_list(false, NULL, tell_ended, m, &why);
 	int also = manager_destroy_doomed(m, r < 0 ? NULL : &why);
 
 	r = r < 0 ? r : also;

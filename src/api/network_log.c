@@ -11,7 +11,7 @@ enum { ENTRY_MAX = 256 * 1024 };
 struct cloche_network_log {
 	int fd;
 	struct netlog_reader *reader;
-	struct netlog_summary summary;
+	cloche_network_summary summary;
 	struct buf line, json;
 };
 
@@ -77,14 +77,5 @@ int cloche_network_log_next(cloche_network_log *log, cloche_network_entry *ret, 
 
 cloche_network_summary cloche_network_log_summary(const cloche_network_log *log)
 {
-	const struct netlog_summary *s = &log->summary;
-
-	return (cloche_network_summary){.allowed = s->allowed,
-		.blocked = s->blocked,
-		.dns = s->dns,
-		.errors = s->errors,
-		.stripped = s->stripped,
-		.masked = s->masked,
-		.bytes_in = s->bytes_in,
-		.bytes_out = s->bytes_out};
+	return log->summary;
 }

@@ -90,6 +90,7 @@ static void on_started(void *user, const struct ctl_exec_started *m)
 static int find_command(cloche_run *run, enum sandbox_life *ret_life, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+	cloche_log_extent e = {0};
 	int r = instance_open_entry(run->in, &entry, err);
 
 	if (r < 0)
@@ -98,8 +99,9 @@ static int find_command(cloche_run *run, enum sandbox_life *ret_life, struct clo
 		run->join = execs_latest(entry.dir, true);
 	*ret_life = entry.life;
 	r = cloche_log_open(run->in, run->join, &run->log, err);
-	if (r == 0)
-		r = log_start(run->log, run->log_offset, run->log_from_end, &run->log_at, err);
+	if (r == 0 && run->log_from_end)
+		r = cloche_log_extent_now(run->log, &e, err);
+	run->log_at = run->log_from_end ? e.end - MIN(e.end, run->log_offset) : run->log_offset;
 	return r;
 }
 

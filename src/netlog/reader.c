@@ -552,14 +552,13 @@ int netlog_event_show(const struct netlog_event *ev, struct buf *out)
 	return r < 0 ? r : escape_terminal(out, buf_str(&line));
 }
 
-void netlog_summary_add(struct netlog_summary *sum, const struct netlog_event *ev)
+void netlog_summary_add(cloche_network_summary *sum, const struct netlog_event *ev)
 {
 	sum->blocked += netlog_event_is_blocked(ev);
 	sum->allowed += netlog_event_is_allowed(ev);
 	sum->dns += ev->kind == NETLOG_DNS;
 	sum->errors += ev->kind == NETLOG_ERROR;
 	sum->stripped += ev->kind == NETLOG_STRIPPED;
-	sum->other += ev->kind == NETLOG_OTHER;
 	sum->masked += ev->masked;
 	sum->bytes_in += ev->bytes_in;
 	sum->bytes_out += ev->bytes_out;

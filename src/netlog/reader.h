@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "netlog/netlog.h"
+#include <cloche/network_log.h>
 
 struct netlog_reader;
 
@@ -24,8 +25,4 @@ _warn_unused_ int netlog_reader_next(
  * time is known. Return 0 or negative errno. */
 _warn_unused_ int netlog_event_show(const struct netlog_event *ev, struct buf *out);
 
-struct netlog_summary {
-	uint64_t allowed, blocked, dns, errors, stripped, masked, other;
-	uint64_t bytes_in, bytes_out;
-};
-void netlog_summary_add(struct netlog_summary *sum, const struct netlog_event *ev);
+void netlog_summary_add(cloche_network_summary *sum, const struct netlog_event *ev);

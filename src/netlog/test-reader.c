@@ -267,7 +267,7 @@ static void test_hostile(void)
 
 static void test_summary(void)
 {
-	struct netlog_summary sum = {0};
+	cloche_network_summary sum = {0};
 	size_t blocked = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
