@@ -307,8 +307,8 @@ int cloche_image_pull(const char *name, struct cloche_image_loading *loading, cl
 	return finish_loading(&s, loading, &job, r, err);
 }
 
-/* An image goes from the engine that has built it to the store that roots of sandboxes come from.
- */
+/* --- from the engine that has built it --- */
+
 static int load_built(const char *path, void *user, struct cloche_err *err)
 {
 	return cloche_image_load(path, -1, user, err);
@@ -362,6 +362,21 @@ int cloche_image_save(const char *const *names, int fd, cloche_err *err)
 
 /* --- removing --- */
 
+/* Open the store, lock it and read it. Return the lock. */
+static int open_locked(struct image_store *s, struct image_index *index, struct cloche_err *err)
+{
+	_cleanup_fd_ int lock = -1;
+	int r = image_store_open(s, err);
+
+	if (r < 0)
+		return r;
+	lock = image_store_lock(s, NULL, NULL, err);
+	if (lock < 0)
+		return lock;
+	r = image_store_read(s, index, err);
+	return r < 0 ? r : TAKE_FD(lock);
+}
+
 static int collect(struct image_store *s, const struct image_index *index, unsigned images,
 	struct cloche_image_freed *ret, struct cloche_err *err)
 {
@@ -380,18 +395,13 @@ int cloche_image_remove(const char *name, struct cloche_image_freed *ret, cloche
 	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
 	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
 	_cleanup_(image_found_donep) struct image_found found = IMAGE_FOUND_NULL;
-	_cleanup_fd_ int lock = -1;
+	_cleanup_fd_ int lock = open_locked(&s, &index, err);
 	unsigned images = 0;
-	int r = image_store_open(&s, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	lock = image_store_lock(&s, NULL, NULL, err);
 	if (lock < 0)
 		return lock;
-	r = image_store_read(&s, &index, err);
-	if (r == 0)
-		r = image_find(&s, &index, str_from(name), &found, err);
+	r = image_find(&s, &index, str_from(name), &found, err);
 	if (r == -E_NOT_FOUND && err) {
 		err->hint[0] = '\0';
 		err_hint(err, "\"cloche image ls\" lists the images that are here");
@@ -414,20 +424,13 @@ int cloche_image_prune(bool all, struct cloche_image_freed *ret, cloche_err *err
 {
 	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
 	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
-	_cleanup_fd_ int lock = -1;
+	_cleanup_fd_ int lock = open_locked(&s, &index, err);
 	unsigned images = 0;
-	int r = image_store_open(&s, err);
 
-	if (r < 0)
-		return r;
-	lock = image_store_lock(&s, NULL, NULL, err);
-	if (lock < 0)
-		return lock;
-	r = image_store_read(&s, &index, err);
-	for (size_t i = index.n; r == 0 && i-- > 0;)
+	for (size_t i = index.n; lock >= 0 && i-- > 0;)
 		if (all || !index.entries[i].name) {
 			image_index_drop(&index, i);
 			images++;
 		}
-	return r < 0 ? r : collect(&s, &index, images, ret, err);
+	return lock < 0 ? lock : collect(&s, &index, images, ret, err);
 }
