@@ -13,7 +13,6 @@
 #include "base/base64.h"
 #include "base/rand.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 /* cat must not depend on the code's own PATH: without it, nothing would be run and the result would

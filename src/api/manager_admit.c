@@ -7,9 +7,6 @@
 #include "base/macro.h"
 #include "manager/memory.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <time.h>
 #include <utlist.h>
 

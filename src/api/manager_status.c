@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/manager.h"
-#include "base/clock.h"
 #include "provider/provider.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <utlist.h>
 

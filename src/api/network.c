@@ -15,9 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { LAST_WORD_MS = 2000 };
 

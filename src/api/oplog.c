@@ -4,14 +4,11 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/hostpath.h"
-#include "base/strv.h"
 #include "base/utf8.h"
 #include "fileclient/session.h"
 #include "report/report.h"
-#include "state/background.h"
 #include "state/compact.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -11,7 +11,6 @@
 #include "state/unified.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <unistd.h>
 
 enum { HELD_MAX = 1 << 20, NAMES_MAX = 64 << 20, ALL_HELD_MAX = 256 << 20 };

@@ -6,7 +6,6 @@
 #include "api/run.h"
 #include "api/instance.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "provider/names.h"
 
 #include <errno.h>

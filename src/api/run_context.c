@@ -12,7 +12,6 @@
 #include "api/run.h"
 #include "base/clock.h"
 
-#include <errno.h>
 #include <signal.h>
 
 #define LOOK_AGAIN (5 * USEC_PER_MSEC)     /* the kernel does not report that a lock has gone */

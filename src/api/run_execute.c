@@ -10,7 +10,6 @@
 #include "api/run.h"
 #include "api/state.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/fs.h"
 
 #include <errno.h>

@@ -7,7 +7,6 @@
 #include "manager/sandboxes.h"
 #include "provider/provider.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 int cloche_sandbox_startup(cloche_sandbox *sb, cloche_err *err)

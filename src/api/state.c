@@ -8,7 +8,6 @@
 #include "base/strv.h"
 #include "state/background.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

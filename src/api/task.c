@@ -11,12 +11,8 @@
 #include "agent/lines.h"
 #include "base/clock.h"
 #include "base/escape.h"
-#include "base/fs.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { KEEP_OUTPUT = 1 << 20, KEEP_PROGRESS = 400 };
 

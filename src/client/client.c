@@ -9,9 +9,7 @@
 #include "client/client_internal.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

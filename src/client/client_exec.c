@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
-#include <unistd.h>
 
 #define LEAVE_PATIENCE (1 * USEC_PER_SEC) /* to learn the number of a process that we leave */
 

@@ -11,12 +11,9 @@
 #include "toolchain/toolchain.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { MAX_FILE = 256 * 1024 };
 

@@ -20,9 +20,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_DEPTH = 6, MAX_MOUNTS = 32 };
