@@ -45,7 +45,8 @@ static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid,
 	r = exec_spec_set(&spec, argv, NULL, NULL, err);
 	if (r < 0)
 		return r;
-	io.pass_fd[0] = theirs;
+	io.input = CLIENT_INPUT_PASS;
+	io.fd = theirs;
 	client_on_exec_started(c, leave, c);
 	return client_exec(c, &what, &io, &result, err);
 }

@@ -48,19 +48,12 @@ static int set_trust(char ***env, const struct trust_env *t)
 	return strv_env_set(env, t->name, both);
 }
 
-/* For programs that would silently retry for minutes, although no name can be resolved. */
-static const struct {
-	const char *name, *value;
-} offline_env[] = {{"npm_config_fetch_retries", "0"}};
-
+/* For npm, which would silently retry for minutes, although no name can be resolved. */
 static int set_offline(char ***env)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(offline_env); i++)
-		if (!strv_env_get(*env, offline_env[i].name))
-			r = strv_env_set(env, offline_env[i].name, offline_env[i].value);
-	return r;
+	return strv_env_get(*env, "npm_config_fetch_retries")
+		       ? 0
+		       : strv_env_set(env, "npm_config_fetch_retries", "0");
 }
 
 /* Set a variable of the image, unless the user has set it. */

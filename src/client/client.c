@@ -394,8 +394,6 @@ int client_turn(struct client *c, struct pump *p, struct cloche_err *err)
 	}
 	if (c->woken) {
 		c->woken = false;
-		if (p)
-			pump_wake(p);
 		if (c->on_wake)
 			c->on_wake(c->on_wake_user);
 	}

@@ -67,17 +67,15 @@ enum client_input {
 	CLIENT_INPUT_NONE,  /* end-of-file at once */
 	CLIENT_INPUT_BYTES, /* .bytes (borrowed), then end-of-file */
 	CLIENT_INPUT_FD,    /* .fd (borrowed, of any type) is read until end-of-file */
-	CLIENT_INPUT_CALL,  /* .read is called whenever there is room */
+	/* .fd (borrowed) itself is given to the process. Only for sockets and the like that the
+	 * room may have: never a terminal, never a file of the host. */
+	CLIENT_INPUT_PASS,
 };
 
 struct client_io {
 	enum client_input input;
 	struct str bytes;
 	int fd;
-	/* Store at most n bytes at p. Return their number, 0 for end-of-file, -EAGAIN if there is
-	 * nothing yet (called again after client_wake), or another negative value to end the input.
-	 * Called from the thread in client_exec; it should not block for long. */
-	long (*read)(void *user, char *p, size_t n);
 	/* Take what the process wrote to stream 1 or 2 (a terminal has only 1), at most 64 KiB at a
 	 * time. Called from the thread in client_exec. If it returns a negative value, the stream
 	 * is closed and the process gets SIGPIPE. NULL: output is discarded. */
@@ -85,23 +83,18 @@ struct client_io {
 	void *user;
 	uint64_t output_limit; /* bytes of each stream that are passed on; the rest is read and
 				* discarded. 0: no limit */
-	/* If pass_fd[i] is not -1, that descriptor is given to the process as its descriptor i
-	 * and nothing is pumped. Only for pipes and the like that the room may have: never a
-	 * terminal, never a file of the host. */
-	int pass_fd[3];
 	/* If not NULL, filters input from .fd: n bytes at p, with room for n + 1. Return the new
 	 * number of bytes, or a negative value to leave the process running. */
 	long (*filter)(void *user, char *p, size_t n);
 };
 /* No input, output thrown away. */
-#define CLIENT_IO_INIT ((struct client_io){.fd = -1, .pass_fd = {-1, -1, -1}})
+#define CLIENT_IO_INIT ((struct client_io){.fd = -1})
 
 struct client_result {
 	uint32_t number; /* of the process in its sandbox; 0 if it was never started */
 	bool left;       /* the process goes on without us; all members below are empty */
 	struct ctl_exec_exited end;
 	bool truncated[2]; /* stdout, stderr: output_limit was reached */
-	uint64_t bytes[2]; /* that the process wrote and we read */
 };
 
 /* What client_exec is to do. */

@@ -110,10 +110,7 @@ static void fill_result(
 	const struct client_run *run, const struct pump *p, struct client_result *ret)
 {
 	*ret = run->result;
-	for (int i = 0; i < 2; i++) {
-		ret->bytes[i] = p->bytes[i];
-		ret->truncated[i] = p->truncated[i];
-	}
+	memcpy(ret->truncated, p->truncated, sizeof(ret->truncated));
 }
 
 static int run_one(struct client *c, const struct client_exec *what, struct pump *p,

@@ -86,11 +86,9 @@ struct pump {
 	bool from_terminal; /* our input is a terminal too, which ends only by vanishing */
 	bool left;          /* the filter asked to leave the process running */
 	bool from_always;   /* our input is a file: it can be read at any time */
-	bool in_asleep;     /* the callback had nothing: wait for client_wake */
-	struct str in_bytes; /* what is left of CLIENT_INPUT_BYTES */
-	char *in_buf;        /* read and not yet written */
-	size_t in_head, in_tail;
-	uint64_t bytes[2];
+	struct str in;      /* what is to be written next */
+	char *in_buf;       /* for what is read from in_from */
+	uint64_t bytes[2];  /* that were read of each output */
 	bool truncated[2];
 };
 
@@ -109,8 +107,6 @@ _warn_unused_ int pump_take_input(struct pump *p, int fd);
 _warn_unused_ int pump_watch(struct pump *p, struct loop *l);
 /* Move what is ready. chunk: CLIENT_CHUNK bytes. */
 void pump_move(struct pump *p, char *chunk);
-/* After client_wake: let an input callback that had nothing be called again. */
-void pump_wake(struct pump *p);
 /* After the process has ended: read what it left in the pipes, without waiting for other processes
  * that hold the other ends. */
 void pump_drain(struct pump *p, char *chunk);

@@ -48,8 +48,8 @@ static int init_stream(struct pump *p, int i, int *ret_child, enum ctl_stdio *re
 	int r = 0;
 
 	*ret_stdio = CTL_STDIO_FD;
-	if (io->pass_fd[i] >= 0) {
-		*ret_child = fcntl(io->pass_fd[i], F_DUPFD_CLOEXEC, 3);
+	if (i == 0 && io->input == CLIENT_INPUT_PASS) {
+		*ret_child = fcntl(io->fd, F_DUPFD_CLOEXEC, 3);
 		return *ret_child < 0 ? -errno : 0;
 	}
 	if (i == 0 && io->input != CLIENT_INPUT_NONE)
@@ -64,16 +64,13 @@ static int init_stream(struct pump *p, int i, int *ret_child, enum ctl_stdio *re
 static int init_input(struct pump *p, struct client_io *io)
 {
 	*p = (struct pump){.io = io, .in_from = -1, .in_to = -1, .out = {-1, -1}};
-	if (io->input == CLIENT_INPUT_FD)
-		p->in_from = io->fd;
 	if (io->input == CLIENT_INPUT_BYTES)
-		p->in_bytes = io->bytes;
-	if (io->input == CLIENT_INPUT_FD || io->input == CLIENT_INPUT_CALL) {
-		p->in_buf = malloc(CLIENT_CHUNK);
-		if (!p->in_buf)
-			return -ENOMEM;
-	}
-	return 0;
+		p->in = io->bytes;
+	if (io->input != CLIENT_INPUT_FD)
+		return 0;
+	p->in_from = io->fd;
+	p->in_buf = malloc(CLIENT_CHUNK);
+	return p->in_buf ? 0 : -ENOMEM;
 }
 
 int pump_init(struct pump *p, struct client_io *io, bool tty, bool tty_pipe, int ret_child[3],
@@ -162,11 +159,6 @@ int pump_take_input(struct pump *p, int fd)
 	return r;
 }
 
-static bool input_waits(const struct pump *p)
-{
-	return p->in_bytes.n > 0 || p->in_tail > p->in_head;
-}
-
 static void on_stream(struct loop_io *io, uint32_t events)
 {
 	container_of(io, struct pump_stream, io)->came = events;
@@ -188,7 +180,7 @@ static int watch_stream(struct pump_stream *s, struct loop *l, int fd, uint32_t 
 
 int pump_watch(struct pump *p, struct loop *l)
 {
-	bool full = input_waits(p), idle = full || p->in_to < 0 || p->from_always;
+	bool full = p->in.n > 0, idle = full || p->in_to < 0 || p->from_always;
 	int r = watch_stream(&p->streams[PUMP_IN_FROM], l, idle ? -1 : p->in_from, EPOLLIN);
 	bool more;
 
@@ -198,7 +190,7 @@ int pump_watch(struct pump *p, struct loop *l)
 		r = 0;
 	}
 	/* Watch it even with nothing to write, to notice when the reader closes its end. */
-	more = !p->in_asleep && (p->io->input != CLIENT_INPUT_FD || p->from_always);
+	more = p->io->input != CLIENT_INPUT_FD || p->from_always;
 	if (r == 0)
 		r = watch_stream(&p->streams[PUMP_IN_TO], l, p->in_to, full || more ? EPOLLOUT : 0);
 	for (int i = 0; r == 0 && i < 2; i++)
@@ -209,10 +201,9 @@ int pump_watch(struct pump *p, struct loop *l)
 /* Gets the next piece of input; closes the input at its end. */
 static void fill_input(struct pump *p, bool from_ready)
 {
-	ssize_t n;
+	ssize_t n = 0;
 
-	switch (p->io->input) {
-	case CLIENT_INPUT_FD:
+	if (p->io->input == CLIENT_INPUT_FD) {
 		if (!from_ready)
 			return;
 		n = read(p->in_from, p->in_buf, CLIENT_CHUNK - 1);
@@ -224,67 +215,41 @@ static void fill_input(struct pump *p, bool from_ready)
 			if (n <= 0)
 				return;
 		}
-		break;
-	case CLIENT_INPUT_CALL:
-		n = p->io->read(p->io->user, p->in_buf, CLIENT_CHUNK);
-		if (n == -EAGAIN) {
-			p->in_asleep = true;
-			return;
-		}
-		break;
-	case CLIENT_INPUT_NONE:
-	case CLIENT_INPUT_BYTES:
-	default:
-		n = 0;
 	}
-	if (n <= 0 && p->from_terminal) {
+	if (n > 0)
+		p->in = str_make(p->in_buf, (size_t)n);
+	else if (p->from_terminal)
 		/* Our terminal has vanished; the user has not typed an end-of-file. */
 		p->in_from = -1;
-		return;
-	}
-	if (n <= 0) {
+	else
 		end_input(p);
-		return;
-	}
-	p->in_head = 0;
-	p->in_tail = MIN((size_t)n, (size_t)CLIENT_CHUNK);
 }
 
 static void write_input(struct pump *p)
 {
-	bool bytes = p->in_bytes.n > 0;
-	struct str from =
-		bytes ? p->in_bytes : str_make(p->in_buf + p->in_head, p->in_tail - p->in_head);
-	ssize_t n = write(p->in_to, from.p, from.n);
+	ssize_t n = write(p->in_to, p->in.p, p->in.n);
 
-	if (n < 0) {
-		if (errno == EAGAIN || errno == EINTR)
-			return;
+	if (n >= 0) {
+		p->in = str_from_index(p->in, (size_t)n);
+	} else if (errno != EAGAIN && errno != EINTR) {
 		/* The process has closed its input, which is fine. */
-		p->in_bytes = STR_NULL;
-		p->in_head = p->in_tail = 0;
+		p->in = STR_NULL;
 		drop_input(p);
-		return;
 	}
-	if (bytes)
-		p->in_bytes = str_from_index(p->in_bytes, (size_t)n);
-	else
-		p->in_head += (size_t)n;
 }
 
 static void move_input(struct pump *p)
 {
 	if (p->in_to < 0)
 		return;
-	if (!input_waits(p)) {
+	if (p->in.n == 0) {
 		if (p->streams[PUMP_IN_TO].came & (EPOLLERR | EPOLLHUP)) {
 			drop_input(p);
 			return;
 		}
-		if (!p->in_asleep)
-			fill_input(p, p->from_always || p->streams[PUMP_IN_FROM].came != 0);
+		fill_input(p, p->from_always || p->streams[PUMP_IN_FROM].came != 0);
 	}
-	if (p->in_to >= 0 && input_waits(p))
+	if (p->in_to >= 0 && p->in.n > 0)
 		write_input(p);
 }
 
@@ -322,11 +287,6 @@ void pump_move(struct pump *p, char *chunk)
 	for (int i = 0; i < 2; i++)
 		if (p->out[i] >= 0 && p->streams[PUMP_OUT + i].came)
 			(void)read_output(p, i, chunk);
-}
-
-void pump_wake(struct pump *p)
-{
-	p->in_asleep = false;
 }
 
 /* What is written to a terminal reaches its master a little later, through a kernel thread. The

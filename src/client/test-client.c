@@ -155,22 +155,13 @@ static void input_is_half_closed(void)
 	job_done(&j);
 }
 
-static long count_down(void *user, char *p, size_t n)
-{
-	struct taken *t = user;
-
-	if (t->refuse-- <= 0)
-		return 0;
-	memset(p, 'x', n);
-	return (long)n;
-}
-
 static void input_from_elsewhere(void)
 {
+	char *big = calloc(50, CLIENT_CHUNK); /* far more than a pipe holds */
 	int fds[2];
 	struct job j;
 
-	must(fd_pipe(fds) == 0);
+	must(big && fd_pipe(fds) == 0);
 	must(fd_write_all(fds[1], "from a pipe", 11) == 0);
 	close(fds[1]);
 	job_init(&j, "cat");
@@ -199,12 +190,12 @@ static void input_from_elsewhere(void)
 	job_done(&j);
 
 	job_init(&j, "wc -c");
-	j.io.input = CLIENT_INPUT_CALL;
-	j.io.read = count_down;
-	j.taken.refuse = 50; /* pieces of 64 KiB; far more than a pipe holds */
+	j.io.input = CLIENT_INPUT_BYTES;
+	j.io.bytes = str_make(big, (size_t)50 * CLIENT_CHUNK);
 	job_run(&j);
 	check_out(j, 1, "3276800\n");
 	job_done(&j);
+	free(big);
 }
 
 static void a_process_need_not_read(void)
@@ -237,7 +228,6 @@ static void much_output_on_both_streams(void)
 		size_t wrong = 0;
 
 		check_int(got.n, 10000000);
-		check_int(j.result.bytes[i], 10000000);
 		check(!j.result.truncated[i]);
 		for (size_t k = 0; k < got.n; k++)
 			wrong += got.p[k] != "ab"[i];
@@ -269,7 +259,6 @@ static void output_is_limited(void)
 	job_run(&j);
 	check_int(j.result.end.status, 4);
 	check_int(buf_len(&j.taken.out[0]), 1000000);
-	check_int(j.result.bytes[0], 3000000);
 	check(j.result.truncated[0]);
 	check(!j.result.truncated[1]);
 	check_out(j, 2, "1234567890");

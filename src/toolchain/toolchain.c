@@ -230,10 +230,11 @@ static bool is_runtime(const char *dir)
 struct place {
 	const char *variable, *below;
 	unsigned levels;
-	bool runtime; /* only what its maker publishes, and packages beside it */
+	bool runtime;       /* only what its maker publishes, and packages beside it */
+	const char *in_own; /* the place in the variable's directory; NULL: this itself */
 };
 static const struct place places[] = {
-	{"NVM_DIR", ".nvm/versions/node", 1, true},
+	{"NVM_DIR", ".nvm/versions/node", 1, true, "versions/node"},
 	{"FNM_DIR", ".local/share/fnm/node-versions", 1, true},
 	{NULL, ".fnm/node-versions", 1, true},
 	{NULL, ".volta/tools/image", 2, true},
@@ -288,18 +289,14 @@ static char *known_place(const struct search *s, const char *path, bool runtimes
 			continue;
 		_cleanup_(freep) char *own =
 			p->variable ? tool_home_dir(s->q, p->variable, p->below) : NULL;
+		_cleanup_(freep) char *in_own = p->in_own ? join(own, p->in_own) : NULL;
 		_cleanup_(freep) char *below = join(s->q->home, p->below);
+		const char *dir = p->in_own ? in_own : own;
 
-		/* NVM_DIR is the manager's directory, not that of versions: both are looked at. */
 		if (below)
 			found = cut_below(path, below, p->levels);
-		if (!found && own && i == 0) {
-			_cleanup_(freep) char *versions = join(own, "versions/node");
-
-			found = versions ? cut_below(path, versions, p->levels) : NULL;
-		} else if (!found && own) {
-			found = cut_below(path, own, p->levels);
-		}
+		if (!found && dir)
+			found = cut_below(path, dir, p->levels);
 	}
 	return found;
 }
