@@ -34,7 +34,8 @@ static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid,
 	char *argv[] = {path, files, copy, NULL};
 	struct client_io io = CLIENT_IO_INIT;
 	_cleanup_(exec_spec_donep) struct exec_spec spec;
-	const struct client_exec what = {.spec = &spec, .flags = CTL_EXEC_WORKER, .kept = true};
+	const struct client_exec what = {
+		.spec = &spec, .flags = CTL_EXEC_WORKER, .kept = true, .started = leave, .user = c};
 	struct client_result result;
 	int r;
 
@@ -47,7 +48,6 @@ static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid,
 		return r;
 	io.input = CLIENT_INPUT_PASS;
 	io.fd = theirs;
-	client_on_exec_started(c, leave, c);
 	return client_exec(c, &what, &io, &result, err);
 }
 

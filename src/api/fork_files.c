@@ -155,15 +155,21 @@ static int copy_place(struct fork_copy *c, const char *path, int depth, struct c
 			return err_set(err, E_LIMIT, "%s: too deep", path);
 		return copy_parts(c, path, depth, err);
 	}
-	if (st.type == CLOCHE_NODE_DIRECTORY)
+	switch (st.type) {
+	case CLOCHE_NODE_DIRECTORY:
 		r = cloche_files_mkdir(c->to, path, st.mode & 07777, true, err);
-	else if (st.type != CLOCHE_NODE_FILE && st.type != CLOCHE_NODE_SYMLINK &&
-		 st.type != CLOCHE_NODE_FIFO)
+		return r < 0 ? r : copy_tree(c, path, true, err);
+	case CLOCHE_NODE_FILE:
+	case CLOCHE_NODE_SYMLINK:
+	case CLOCHE_NODE_FIFO:
+		return copy_tree(c, path, false, err);
+	case CLOCHE_NODE_SOCKET:
+	case CLOCHE_NODE_CHAR_DEVICE:
+	case CLOCHE_NODE_BLOCK_DEVICE:
+	default:
 		c->left_out++;
-	if (r == 0 && (st.type == CLOCHE_NODE_DIRECTORY || st.type == CLOCHE_NODE_FILE ||
-			      st.type == CLOCHE_NODE_SYMLINK || st.type == CLOCHE_NODE_FIFO))
-		r = copy_tree(c, path, st.type == CLOCHE_NODE_DIRECTORY, err);
-	return r;
+		return 0;
+	}
 }
 
 /* --- the changes of the root --- */

@@ -311,14 +311,13 @@ static void on_visited(void *user, const struct ctl_exec_started *m)
 static int visit(
 	const cloche_instance *instance, uint32_t number, struct visit *v, struct cloche_err *err)
 {
-	const struct client_exec what = {.join = number};
+	const struct client_exec what = {.join = number, .started = on_visited, .user = v};
 	struct client_io none = CLIENT_IO_INIT;
 	struct client_result result;
 	int r = instance_attach(instance, &v->client, err);
 
 	if (r < 0)
 		return r;
-	client_on_exec_started(v->client, on_visited, v);
 	r = client_exec(v->client, &what, &none, &result, err);
 	client_free(v->client);
 	return r;

@@ -142,7 +142,7 @@ static int replay(cloche_run *run, struct client_result *ret, struct cloche_err 
 static int join(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	struct client *client = atomic_load(&run->client);
-	const struct client_exec what = {.join = run->join};
+	const struct client_exec what = {.join = run->join, .started = on_started, .user = run};
 	int fd, r = log_watch(run->log, &fd, err);
 
 	if (r < 0)
@@ -150,7 +150,6 @@ static int join(cloche_run *run, struct client_result *ret, struct cloche_err *e
 	r = loop_io_add(client_loop(client), &run->log_io, fd, EPOLLIN, on_log);
 	if (r < 0)
 		return err_sys(err, -r, "watch the log");
-	client_on_exec_started(client, on_started, run);
 	client_on_wake(client, on_wake, run);
 	client_wake(client);
 	r = client_exec(client, &what, &run->io, ret, err);

@@ -58,13 +58,6 @@ void client_on_wake(struct client *c, void (*cb)(void *user), void *user)
 	c->on_wake_user = user;
 }
 
-void client_on_exec_started(
-	struct client *c, void (*cb)(void *user, const struct ctl_exec_started *m), void *user)
-{
-	c->on_exec_started = cb;
-	c->on_exec_started_user = user;
-}
-
 void client_leave(struct client *c)
 {
 	atomic_store(&c->leave, true);
@@ -190,8 +183,8 @@ static int on_exec_started(struct client *c, struct chan_frame *f, struct cloche
 	c->run->result.number = m.number;
 	if (f->fds_n == 1 && c->run->input < 0)
 		c->run->input = TAKE_FD(f->fds[0]);
-	if (c->on_exec_started)
-		c->on_exec_started(c->on_exec_started_user, &m);
+	if (c->run->what->started)
+		c->run->what->started(c->run->what->user, &m);
 	return 0;
 }
 

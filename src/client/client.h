@@ -107,6 +107,9 @@ struct client_exec {
 	char *note;       /* borrowed: JSON members for a full record; NULL: none */
 	bool kept;        /* the sandbox is kept: a terminal's output comes through a pipe */
 	bool detached;    /* return when it has started; io is not used */
+	/* NULL, or called in the waiting thread when it has started (or was found). */
+	void (*started)(void *user, const struct ctl_exec_started *m);
+	void *user;
 };
 /* Run one process and wait for its end, or, with ret->left set, until client_leave. io is borrowed
  * for the call. Return 0 and fill *ret, or an error: E_COMMAND_NOT_FOUND and E_CANNOT_EXEC if it
@@ -116,10 +119,6 @@ struct client_exec {
  * what->outputs is set: read its log instead. */
 _warn_unused_ int client_exec(struct client *c, const struct client_exec *what,
 	struct client_io *io, struct client_result *ret, struct cloche_err *err);
-
-/* Call cb, in the waiting thread, when the process of client_exec has started (or was found). */
-void client_on_exec_started(
-	struct client *c, void (*cb)(void *user, const struct ctl_exec_started *m), void *user);
 
 /* Make client_exec return soon and leave the process running. May be called from anywhere, also
  * before it; stays in force for this client. */

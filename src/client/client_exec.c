@@ -36,7 +36,7 @@ static bool may_leave(struct client *c, const struct client_run *run)
 static int wait_for_run(
 	struct client *c, struct client_run *run, struct pump *p, struct cloche_err *err)
 {
-	while (!run->ended && !(run->detached && run->started)) {
+	while (!run->ended && !(run->what->detached && run->started)) {
 		int r;
 
 		if (c->ended)
@@ -44,7 +44,7 @@ static int wait_for_run(
 		r = client_turn(c, p, err);
 		if (r < 0)
 			return r;
-		if (run->input >= 0 && !run->detached) {
+		if (run->input >= 0 && !run->what->detached) {
 			r = pump_take_input(p, TAKE_FD(run->input));
 			if (r < 0)
 				return err_sys(err, -r, "use the terminal");
@@ -76,14 +76,14 @@ static int queue_exec(struct client *c, const struct client_exec *what, uint32_t
 	return ctl_send_exec(&c->chan, &m, fds);
 }
 
-static int send_exec(struct client *c, const struct client_exec *what, struct client_run *run,
-	const int fds[3], const enum ctl_stdio stdio[3])
+static int send_exec(struct client *c, const struct client_run *run, const int fds[3],
+	const enum ctl_stdio stdio[3])
 {
 	int r = -EPIPE;
 
 	pthread_mutex_lock(&c->lock);
 	if (!c->over)
-		r = queue_exec(c, what, run->exec, fds, stdio);
+		r = queue_exec(c, run->what, run->exec, fds, stdio);
 	if (r == 0) {
 		c->current = run->exec;
 		/* Ignore errors: a supervisor that has gone may have left a reason to read. */
@@ -93,9 +93,10 @@ static int send_exec(struct client *c, const struct client_exec *what, struct cl
 	return r;
 }
 
-static int failed_to_start(
-	const struct exec_spec *spec, const struct client_run *run, struct cloche_err *err)
+static int failed_to_start(const struct client_run *run, struct cloche_err *err)
 {
+	const struct exec_spec *spec = run->what->spec;
+
 	if (spec)
 		err_set(err, run->err_code, "%s%s%s%s: %s", spec->argv[0], spec->cwd ? " (in " : "",
 			spec->cwd ? spec->cwd : "", spec->cwd ? ")" : "", run->err.message);
@@ -117,14 +118,14 @@ static int run_one(struct client *c, const struct client_exec *what, struct pump
 	const int child[3], const enum ctl_stdio stdio[3], struct client_result *ret,
 	struct cloche_err *err)
 {
-	struct client_run run = {.exec = ++c->last_exec,
-		.detached = what->detached,
+	struct client_run run = {.what = what,
+		.exec = ++c->last_exec,
 		.result.number = what->spec ? 0 : what->join,
 		.input = -1};
 	int r;
 
 	c->run = &run;
-	r = send_exec(c, what, &run, child, stdio);
+	r = send_exec(c, &run, child, stdio);
 	for (int i = 0; i < 3; i++)
 		fd_close(child[i]);
 	r = r < 0 ? client_broken(c, r, err) : wait_for_run(c, &run, p, err);
@@ -134,8 +135,7 @@ static int run_one(struct client *c, const struct client_exec *what, struct pump
 	pthread_mutex_unlock(&c->lock);
 	fd_close(run.input);
 	if (r == 0 && run.err_code != 0)
-		r = c->error.code != 0 ? client_never_ran(c, err)
-				       : failed_to_start(what->spec, &run, err);
+		r = c->error.code != 0 ? client_never_ran(c, err) : failed_to_start(&run, err);
 	/* The room was torn down while it ran. */
 	if (r == 0 && c->error.code != 0)
 		r = client_never_ran(c, err);

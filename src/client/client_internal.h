@@ -10,10 +10,10 @@ enum { CLIENT_CHUNK = 64 * 1024 };
 
 /* The process that client_exec waits for. */
 struct client_run {
+	const struct client_exec *what;
 	uint32_t exec;
 	bool started, ended;
-	bool detached; /* wait only for its start */
-	int err_code;  /* EXEC_FAILED came: its code, and the text in err */
+	int err_code; /* EXEC_FAILED came: its code, and the text in err */
 	struct cloche_err err;
 	struct client_result result; /* without what the pump counts */
 	int input; /* a received terminal or input pipe, until the pump takes it */
@@ -49,8 +49,6 @@ struct client {
 	uint32_t last_exec;
 	struct client_run *run;
 	struct client_reply *reply;
-	void (*on_exec_started)(void *user, const struct ctl_exec_started *m);
-	void *on_exec_started_user;
 	int wake_fd;
 	bool woken; /* client_wake was called since the last turn */
 	struct loop *loop;

@@ -57,11 +57,19 @@ void job_start(struct job *j)
 	check_int(config, -1);
 }
 
+static void on_began(void *user, const struct ctl_exec_started *m)
+{
+	struct job *j = user;
+
+	j->began = true;
+}
+
 void job_exec(struct job *j)
 {
+	const struct client_exec what = {.spec = &j->spec, .started = on_began, .user = j};
+
 	j->io.user = &j->taken;
-	j->code = client_exec(
-		j->client, &(struct client_exec){.spec = &j->spec}, &j->io, &j->result, &j->err);
+	j->code = client_exec(j->client, &what, &j->io, &j->result, &j->err);
 }
 
 void job_run(struct job *j)
@@ -145,19 +153,11 @@ void wait_for_word(const struct job *j)
 	check(j->began);
 }
 
-static void on_began(void *user, const struct ctl_exec_started *m)
-{
-	struct job *j = user;
-
-	j->began = true;
-}
-
 void run_beside(struct job *j, void *(*other)(void *))
 {
 	pthread_t thread;
 
 	job_start(j);
-	client_on_exec_started(j->client, on_began, j);
 	must(pthread_create(&thread, NULL, other, j) == 0);
 	job_exec(j);
 	pthread_join(thread, NULL);
