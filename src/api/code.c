@@ -66,17 +66,12 @@ bool code_has_value(const struct code *code)
 	return code->kind != CLOCHE_CODE_PROGRAM || code->call;
 }
 
-static const char *kind_word(enum cloche_code_kind kind)
-{
-	return kind == CLOCHE_CODE_EXPRESSION ? "expr" : "cell";
-}
-
 /* Write the whole input or, for a context, one line of it. That line begins with a newline because
  * a caller that died while it wrote may have left an unfinished line. */
 static int put_request(cloche_run *run, const char *nonce, struct str code)
 {
 	struct buf *b = &run->stdin_data;
-	const char *kind = kind_word(run->code->kind);
+	const char *kind = run->code->kind == CLOCHE_CODE_EXPRESSION ? "expr" : "cell";
 	int r = 0;
 
 	if (run->code->call) {
@@ -120,7 +115,8 @@ static int add_code(cloche_run *run, const struct code_runtime *runtime, enum cl
 		code_value_init(&run->code->call->errors, nonce);
 		run->code->value.quiet = run->code->call->errors.quiet = true;
 	}
-	if (code_note(run, code) < 0 || put_request(run, nonce, code) < 0)
+	run->note = code_note(run->code, &code);
+	if (!run->note || put_request(run, nonce, code) < 0)
 		return err_nomem(err);
 	run->io.input = CLIENT_INPUT_BYTES;
 	run->io.bytes = buf_str(&run->stdin_data);

@@ -43,11 +43,9 @@ struct code {
 
 struct code *code_free(struct code *code);
 
-/* Store what a full record says about the code in run->note. Return 0 or -ENOMEM. */
-_warn_unused_ int code_note(struct cloche_run *run, struct str text);
-/* Return the same for the interpreter of a context, owned by the caller, or NULL if out of
- * memory. */
-char *code_context_note(const struct code *code);
+/* Return what a full record says about the code (text), or, if text is NULL, about the interpreter
+ * of a context. Heap; NULL if out of memory. */
+char *code_note(const struct code *code, const struct str *text);
 /* Keep output of an expression or a cell for its record. Return 0 or -ENOMEM. */
 _warn_unused_ int code_keep_printed(struct code *code, int stream, const char *p, size_t n);
 /* If the sandbox has a full record, record the end of a call into a context, of an expression or of

@@ -12,32 +12,23 @@
 
 enum { MAX_NOTED = 64 << 10 };
 
-int code_note(cloche_run *run, struct str text)
+char *code_note(const struct code *code, const struct str *text)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(CTL_MAX_NOTE);
 	struct jsonout o = {.b = &b};
 
 	jsonout_open(&o, "code", '{');
-	jsonout_text(&o, "runtime", run->code->runtime->name);
-	if (run->code->call)
-		jsonout_text(&o, "context", run->code->call->name);
-	jsonout_bool(&o, "expression", run->code->kind == CLOCHE_CODE_EXPRESSION);
-	jsonout_number(&o, "bytes", text.n);
-	if (text.n <= MAX_NOTED)
-		jsonout_str(&o, "text", text);
+	jsonout_text(&o, "runtime", code->runtime->name);
+	if (code->call)
+		jsonout_text(&o, "context", code->call->name);
+	if (text) {
+		jsonout_bool(&o, "expression", code->kind == CLOCHE_CODE_EXPRESSION);
+		jsonout_number(&o, "bytes", text->n);
+	}
+	if (text && text->n <= MAX_NOTED)
+		jsonout_str(&o, "text", *text);
 	jsonout_close(&o, '}');
-	run->note = o.error < 0 ? NULL : str_dup(buf_str(&b));
-	return run->note ? 0 : -ENOMEM;
-}
-
-char *code_context_note(const struct code *code)
-{
-	char *note;
-
-	return asprintf(&note, "\"code\":{\"runtime\":\"%s\",\"context\":\"%s\"}",
-		       code->runtime->name, code->call->name) < 0
-		       ? NULL
-		       : note;
+	return o.error < 0 ? NULL : str_dup(buf_str(&b));
 }
 
 int code_keep_printed(struct code *code, int stream, const char *p, size_t n)

@@ -69,7 +69,7 @@ static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, cloche_wa
 		if (r == 0)
 			r = cloche_instance_open(client_id(client), &instance, err);
 		if (r == 0)
-			r = made_write(instance, made, err);
+			r = made_write(instance, made, NULL, err);
 		client_on_warning(client, NULL, NULL);
 		loop_io_remove(&net.io); /* the client outlives it */
 		if (r < 0)

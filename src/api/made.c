@@ -13,8 +13,8 @@ static int open_dir(const cloche_instance *instance)
 		instance->base, instance->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int write_made(const cloche_instance *instance, const cloche_sandbox *sb,
-	char *const *secrets, struct cloche_err *err)
+int made_write(const cloche_instance *instance, const cloche_sandbox *sb, char *const *secrets,
+	struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(SANDBOX_STORE_MAX);
 	_cleanup_fd_ int dir = open_dir(instance);
@@ -25,11 +25,6 @@ static int write_made(const cloche_instance *instance, const cloche_sandbox *sb,
 	if (dir < 0)
 		return err_set(err, E_NOT_FOUND, "sandbox %s has gone", instance->id);
 	return fs_write_atomic(dir, RUNDIR_MADE, buf_str(&text), 0600, false, err);
-}
-
-int made_write(const cloche_instance *instance, const cloche_sandbox *sb, struct cloche_err *err)
-{
-	return write_made(instance, sb, NULL, err);
 }
 
 int made_read(const cloche_instance *instance, cloche_sandbox **ret, char ***ret_secrets,
@@ -60,5 +55,5 @@ int made_set_allowlist(
 
 	if (r == 0)
 		r = cloche_sandbox_set_allowlist(sb, list, err);
-	return r < 0 ? r : write_made(instance, sb, secrets, err);
+	return r < 0 ? r : made_write(instance, sb, secrets, err);
 }

@@ -6,8 +6,9 @@
 #include "api/instance.h"
 #include "sandbox/store.h"
 
-_warn_unused_ int made_write(
-	const cloche_instance *instance, const cloche_sandbox *sb, struct cloche_err *err);
+/* secrets: names of masked secrets that sb itself does not have (sandbox_store()); may be NULL. */
+_warn_unused_ int made_write(const cloche_instance *instance, const cloche_sandbox *sb,
+	char *const *secrets, struct cloche_err *err);
 /* *ret_secrets (strv_free): the names of masked secrets, which are not stored themselves.
  * E_UNSUPPORTED if nothing is stored: another version made the sandbox. */
 _warn_unused_ int made_read(const cloche_instance *instance, cloche_sandbox **ret,

@@ -159,7 +159,7 @@ static int wait_turn(cloche_run *run, struct cloche_err *err)
 static int begin_interpreter(cloche_run *run, struct cloche_err *err)
 {
 	_cleanup_(exec_spec_donep) struct exec_spec spec;
-	_cleanup_(freep) char *note = code_context_note(run->code);
+	_cleanup_(freep) char *note = code_note(run->code, NULL);
 	const struct client_exec what = {.spec = &spec,
 		.note = note,
 		.code_arg = code_driver_arg(run),

@@ -17,8 +17,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { ROOT_IN_ROOM = 0 };
-
 static void run_warn(const cloche_run *run, const char *text)
 {
 	if (run->on_warning)
@@ -218,13 +216,22 @@ static int wait_for_network(cloche_run *run, struct cloche_err *err)
 	return r;
 }
 
-/* If the command has a terminal, ours is connected to it as long as the command runs. */
-static int exec_with_terminal(cloche_run *run, const struct client_exec *what,
-	struct client_result *ret, struct cloche_err *err)
+/* Execute the command (what has its spec, flags and kept). If it has a terminal, ours is connected
+ * to it as long as it runs. */
+static int execute_command(cloche_run *run, struct client_exec *what, struct client_result *ret,
+	struct cloche_err *err)
 {
 	struct client *client = atomic_load(&run->client);
 	int r;
 
+	what->detached = run->detached;
+	what->note = run->note;
+	what->code_arg = code_driver_arg(run);
+	/* Output that contains results of code belongs neither in a log nor on record. */
+	if (run->code && code_has_value(run->code))
+		what->flags |= CTL_EXEC_RAW;
+	if (run->detached && run->keep_input)
+		what->flags |= CTL_EXEC_KEEP_INPUT;
 	if (run->tty_fd >= 0 && !what->detached)
 		terminal_open(&run->terminal, run->tty_fd, client);
 	r = client_exec(client, what, &run->io, ret, err);
@@ -232,36 +239,26 @@ static int exec_with_terminal(cloche_run *run, const struct client_exec *what,
 	return r;
 }
 
-/* Output that contains results of code belongs neither in a log nor on record. */
-static uint8_t raw_flag(const cloche_run *run)
-{
-	return run->code && code_has_value(run->code) ? CTL_EXEC_RAW : 0;
-}
-
 static int execute_own(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	_cleanup_(exec_spec_donep) struct exec_spec spec;
-	struct client_exec what = {.spec = &spec, .detached = run->detached};
+	struct client_exec what = {.spec = &spec};
 	int r;
 
 	exec_spec_init(&spec);
 	what.kept = run->tty_fd >= 0 && sandbox_is_recorded(run->sb);
-	what.note = run->note;
-	what.code_arg = code_driver_arg(run);
 	/* Prepare the command while the supervisor starts. */
 	r = start_own(run, err);
 	if (r < 0)
 		return r;
 	run->io.output_limit = run->sb->output_limit;
 	if (run->detached)
-		what.flags = CTL_EXEC_INHERIT | CTL_EXEC_OWN_USER |
-			     (run->keep_input ? CTL_EXEC_KEEP_INPUT : 0);
-	what.flags |= raw_flag(run);
+		what.flags = CTL_EXEC_INHERIT | CTL_EXEC_OWN_USER;
 	r = run_make_spec(run, &spec, err);
 	if (r == 0)
 		r = wait_for_network(run, err);
 	if (r == 0)
-		r = exec_with_terminal(run, &what, ret, err);
+		r = execute_command(run, &what, ret, err);
 	/* The caller does not get the id of a failed sandbox, so remove it here. */
 	if (r < 0 && run->detached && atomic_load(&run->client))
 		instance_discard(atomic_load(&run->client));
@@ -271,7 +268,7 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 static int execute_in(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	_cleanup_(exec_spec_donep) struct exec_spec spec;
-	struct client_exec what = {.spec = &spec, .detached = run->detached};
+	struct client_exec what = {.spec = &spec};
 	struct client *client;
 	int r;
 
@@ -284,12 +281,8 @@ static int execute_in(cloche_run *run, struct client_result *ret, struct cloche_
 	run_begin(run, client);
 	/* This matters only for terminals. */
 	what.kept = run->tty_fd >= 0 && instance_is_kept(run->in);
-	what.note = run->note;
-	what.code_arg = code_driver_arg(run);
-	what.flags = CTL_EXEC_INHERIT | (run->has_user ? CTL_EXEC_OWN_USER : 0) | raw_flag(run);
-	if (run->detached && run->keep_input)
-		what.flags |= CTL_EXEC_KEEP_INPUT;
-	return exec_with_terminal(run, &what, ret, err);
+	what.flags = CTL_EXEC_INHERIT | (run->has_user ? CTL_EXEC_OWN_USER : 0);
+	return execute_command(run, &what, ret, err);
 }
 
 /* A command that cannot be started is a result, not an error. */
