@@ -234,16 +234,6 @@ int cloche_oplog_read(cloche_oplog *log, cloche_operation_fn fn, void *user, clo
 	return r < 0 ? r : 0;
 }
 
-/* Open the directories of all logs and of all contents. */
-static int open_dirs(int *ret_logs, int *ret_blobs, struct cloche_err *err)
-{
-	*ret_logs = state_logs_open(err);
-	if (*ret_logs < 0)
-		return *ret_logs;
-	*ret_blobs = state_blobs_open(err);
-	return MIN(*ret_blobs, 0);
-}
-
 int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err *err)
 {
 	_cleanup_(cloche_oplog_freep) cloche_oplog *log = NULL;
@@ -254,7 +244,7 @@ int cloche_oplog_compact(const char *sandbox, cloche_compacted *ret, cloche_err 
 	int r = cloche_oplog_open(sandbox, &log, err);
 
 	if (r == 0)
-		r = open_dirs(&logs, &blobs, err);
+		r = state_dirs_open(&logs, &blobs, err);
 	if (r == 0)
 		r = oplog_open(&l, logs, log->id, true, err);
 	if (r == 0)
@@ -284,7 +274,7 @@ int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 		err_hint(err, "stop it first: cloche stop %s", log->id);
 		return -E_BUSY;
 	}
-	r = open_dirs(&logs, &blobs, err);
+	r = state_dirs_open(&logs, &blobs, err);
 	if (r == 0)
 		r = oplog_remove(logs, log->id, err);
 	return r < 0 ? r : oplogs_collect(logs, blobs, &removed, &bytes, err);

@@ -288,7 +288,7 @@ static int on_entry_end(void *user, struct files_error *e)
 
 /* --- what each operation does --- */
 
-/* n is the node of the path, or NULL if the operation has no path or is about all that is below. */
+/* n: the node of the path; NULL for an archive, and for an operation without a path. */
 static int do_write(struct table *t, const struct state_op *op, struct node *n)
 {
 	if (op->kind != STATE_FS_APPEND || n->type == NODE_GONE || n->type == NODE_UNKNOWN) {

@@ -9,7 +9,6 @@
 #include "base/fs.h"
 #include "state/blobs.h"
 
-
 struct recorder {
 	struct files_recorder base;
 	struct state_home home;

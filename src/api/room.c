@@ -151,16 +151,6 @@ static int make_room(const cloche_sandbox *sb, bool kept, struct room_spec *ret,
 	return add_mounts(sb, ret, ret_crowded, err);
 }
 
-static int open_record(struct client_start *start, int dirs[2], struct cloche_err *err)
-{
-	dirs[0] = state_logs_open(err);
-	if (dirs[0] < 0)
-		return dirs[0];
-	dirs[1] = state_blobs_open(err);
-	start->record_dirs = dirs;
-	return dirs[1] < 0 ? dirs[1] : 0;
-}
-
 static enum recording_sync record_sync(const cloche_sandbox *sb)
 {
 	struct str sync = str_from(sb->record_sync ? sb->record_sync : "interval");
@@ -204,10 +194,13 @@ static int start_client(const cloche_sandbox *sb, struct client_start *start, st
 {
 	int dirs[2] = {-1, -1}, r = 0;
 
-	if (sandbox_is_recorded(sb))
-		r = open_record(start, dirs, err);
+	if (sandbox_is_recorded(sb)) {
+		r = state_dirs_open(&dirs[0], &dirs[1], err);
+		start->record_dirs = dirs;
+	}
 	if (r == 0)
 		r = client_new(start, ret, ret_config_fd, err);
+	start->record_dirs = NULL;
 	fd_close(dirs[0]);
 	fd_close(dirs[1]);
 	return r;

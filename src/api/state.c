@@ -38,6 +38,15 @@ int state_blobs_open(struct cloche_err *err)
 	return open_kept(STATEDIR_BLOBS, err);
 }
 
+int state_dirs_open(int *ret_logs, int *ret_blobs, struct cloche_err *err)
+{
+	*ret_logs = state_logs_open(err);
+	if (*ret_logs < 0)
+		return *ret_logs;
+	*ret_blobs = state_blobs_open(err);
+	return MIN(*ret_blobs, 0);
+}
+
 /* A log that does not outlive the sandbox does not have to survive a crash of the machine
  * either. */
 static enum oplog_sync choose_sync(struct str sync, bool recorded)

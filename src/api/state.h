@@ -37,6 +37,8 @@ _warn_unused_ int state_home_add_event(const struct state_home *h, enum state_op
  * descriptor or an error. */
 _warn_unused_ int state_logs_open(struct cloche_err *err);
 _warn_unused_ int state_blobs_open(struct cloche_err *err);
+/* Open both. Return 0 or an error; what was opened is the caller's in any case. */
+_warn_unused_ int state_dirs_open(int *ret_logs, int *ret_blobs, struct cloche_err *err);
 
 /* Add to *env (strv_env_set) the variables that commands get in addition to the sandbox's own, and
  * to *unset (strv) the names of those that they do not get. If none was ever changed, this only
