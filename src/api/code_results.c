@@ -67,23 +67,20 @@ const char *cloche_run_value_repr(const cloche_run *run, size_t *ret_length)
 
 /* --- as one document --- */
 
-static int put_binary(struct jsonout *o, const char *key, struct str data)
+static void put_binary(struct jsonout *o, const char *key, struct str data)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(2 * CODE_RICH_MAX);
 
 	if (buf_add_char(&text, '"') < 0 || base64_encode(&text, data) < 0 ||
 		buf_add_char(&text, '"') < 0)
-		return -ENOMEM;
+		o->error = -ENOMEM;
 	jsonout_raw(o, key, buf_str(&text));
-	return 0;
 }
 
-static int put_result(struct jsonout *o, const cloche_run *run, size_t i)
+static void put_result(struct jsonout *o, const cloche_run *run, size_t i)
 {
-	int r = 0;
-
 	jsonout_open(o, NULL, '{');
-	for (enum code_type t = 0; t < CODE_TYPES && r == 0; t++) {
+	for (enum code_type t = 0; t < CODE_TYPES; t++) {
 		size_t n;
 		const char *p = cloche_run_result(run, i, code_types[t], &n);
 
@@ -92,7 +89,7 @@ static int put_result(struct jsonout *o, const cloche_run *run, size_t i)
 		if (t == CODE_JSON)
 			jsonout_raw(o, code_types[t], str_make(p, n));
 		else if (t == CODE_PNG || t == CODE_JPEG)
-			r = put_binary(o, code_types[t], str_make(p, n));
+			put_binary(o, code_types[t], str_make(p, n));
 		else
 			jsonout_str(o, code_types[t], str_make(p, n));
 	}
@@ -102,24 +99,22 @@ static int put_result(struct jsonout *o, const cloche_run *run, size_t i)
 			jsonout_text(o, NULL, code_types[t]);
 	jsonout_close(o, ']');
 	jsonout_close(o, '}');
-	return r;
 }
 
 const char *cloche_run_results_json(const cloche_run *run)
 {
 	struct code *code = finished(run);
 	struct jsonout o;
-	int r = 0;
 
 	if (!code)
 		return "[]";
 	if (buf_len(&code->json) == 0) {
 		o = (struct jsonout){.b = &code->json};
 		jsonout_open(&o, NULL, '[');
-		for (size_t i = 0; i < code_value_results(&code->value) && r == 0; i++)
-			r = put_result(&o, run, i);
+		for (size_t i = 0; i < code_value_results(&code->value); i++)
+			put_result(&o, run, i);
 		jsonout_close(&o, ']');
-		if (r < 0 || o.error < 0) {
+		if (o.error < 0) {
 			buf_clear(&code->json);
 			return NULL;
 		}

@@ -62,9 +62,9 @@ bool instance_end_orphan(const cloche_instance *instance);
 
 /* --- logs (instance_log.c) --- */
 
-/* Start watching for changes: *ret_fd is an inotify descriptor to poll, borrowed. Return 0 or a
- * negative code. */
-_warn_unused_ int log_watch(cloche_log *log, int *ret_fd, struct cloche_err *err);
+/* Start watching for changes. Return an inotify descriptor to poll, borrowed, or a negative code.
+ */
+_warn_unused_ int log_watch(cloche_log *log, struct cloche_err *err);
 
 DEFINE_CLEANUP(cloche_instance, cloche_instance_free)
 DEFINE_CLEANUP(cloche_log, cloche_log_free)

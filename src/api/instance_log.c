@@ -158,7 +158,7 @@ static bool tells_all(void)
 	       (major > 6 || (major == 6 && minor >= 8));
 }
 
-int log_watch(cloche_log *log, int *ret_fd, struct cloche_err *err)
+int log_watch(cloche_log *log, struct cloche_err *err)
 {
 	char path[64];
 
@@ -171,8 +171,7 @@ int log_watch(cloche_log *log, int *ret_fd, struct cloche_err *err)
 		err_hint(err, "fs.inotify.max_user_instances may be too low");
 		return -E_SYSTEM;
 	}
-	*ret_fd = log->inotify;
-	return 0;
+	return log->inotify;
 }
 
 /* Pass on what there is. Return 1 if the callback wants no more, 2 if the command has ended. */
@@ -229,13 +228,12 @@ struct following {
 
 static int begin_following(cloche_log *log, struct following *f, struct cloche_err *err)
 {
-	int r = log_watch(log, &f->inotify, err);
-
+	f->inotify = log_watch(log, err);
 	f->timeout = tells_all() ? -1 : LOOK_AGAIN_MS;
-	if (r == 0 && !has_ended(log) &&
+	if (f->inotify >= 0 && !has_ended(log) &&
 		client_attach(log->in->base, log->in->id, &f->client, NULL) < 0)
 		f->timeout = WITHOUT_WATCH_MS;
-	return r;
+	return MIN(f->inotify, 0);
 }
 
 /* Sleeps until something may have changed. */

@@ -15,26 +15,22 @@ struct cloche_network_log {
 	struct buf line, json;
 };
 
+DEFINE_CLEANUP(cloche_network_log, cloche_network_log_close)
+
 int cloche_network_log_open(const char *path, cloche_network_log **ret, cloche_err *err)
 {
-	cloche_network_log *log = calloc(1, sizeof(*log));
+	_cleanup_(cloche_network_log_closep) cloche_network_log *log = calloc(1, sizeof(*log));
 
 	if (!log)
 		return err_nomem(err);
 	log->line = log->json = BUF_INIT(ENTRY_MAX);
 	log->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (log->fd < 0) {
-		int r = err_sys(err, errno, "network log %s", path);
-
-		cloche_network_log_close(log);
-		return r;
-	}
+	if (log->fd < 0)
+		return err_sys(err, errno, "network log %s", path);
 	log->reader = netlog_reader_new(log->fd);
-	if (!log->reader) {
-		cloche_network_log_close(log);
+	if (!log->reader)
 		return err_nomem(err);
-	}
-	*ret = log;
+	*ret = TAKE_PTR(log);
 	return 0;
 }
 

@@ -143,10 +143,10 @@ static int join(cloche_run *run, struct client_result *ret, struct cloche_err *e
 {
 	struct client *client = atomic_load(&run->client);
 	const struct client_exec what = {.join = run->join, .started = on_started, .user = run};
-	int fd, r = log_watch(run->log, &fd, err);
+	int r, fd = log_watch(run->log, err);
 
-	if (r < 0)
-		return r;
+	if (fd < 0)
+		return fd;
 	r = loop_io_add(client_loop(client), &run->log_io, fd, EPOLLIN, on_log);
 	if (r < 0)
 		return err_sys(err, -r, "watch the log");

@@ -294,11 +294,8 @@ static int supervisor_gone(struct client *c, struct cloche_err *err)
 	c->over = true;
 	given_up = c->given_up;
 	pthread_mutex_unlock(&c->lock);
-	if (c->error.code != 0) {
-		if (err)
-			*err = c->error;
-		return -c->error.code;
-	}
+	if (c->error.code != 0)
+		return client_never_ran(c, err);
 	if (given_up)
 		return err_set(err, E_CANCELLED, "stopped before the sandbox had started");
 	if (!c->detached && c->pid > 0 && waitpid(c->pid, &status, 0) == c->pid) {
