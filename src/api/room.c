@@ -151,15 +151,6 @@ static int make_room(const cloche_sandbox *sb, bool kept, struct room_spec *ret,
 	return add_mounts(sb, ret, ret_crowded, err);
 }
 
-static enum recording_sync record_sync(const cloche_sandbox *sb)
-{
-	struct str sync = str_from(sb->record_sync ? sb->record_sync : "interval");
-
-	return str_eq(sync, STR("always"))  ? RECORDING_ALWAYS
-	       : str_eq(sync, STR("never")) ? RECORDING_NEVER
-					    : RECORDING_INTERVAL;
-}
-
 /* Fill in what the supervisor gets besides the room. */
 static int describe_start(const cloche_sandbox *sb, struct ctl_start *m, struct cloche_err *err)
 {
@@ -171,7 +162,7 @@ static int describe_start(const cloche_sandbox *sb, struct ctl_start *m, struct 
 	if (r == 0)
 		r = set_string(&m->name, sb->name, err);
 	m->record_limit = sb->record_limit;
-	m->record_sync = record_sync(sb);
+	m->record_sync = state_sync(str_from(sb->record_sync));
 	m->grace_usec = CTL_DEFAULT_GRACE_USEC;
 	if (r < 0 || !m->kept)
 		return r;

@@ -47,13 +47,11 @@ int state_dirs_open(int *ret_logs, int *ret_blobs, struct cloche_err *err)
 	return MIN(*ret_blobs, 0);
 }
 
-/* A log that does not outlive the sandbox does not have to survive a crash of the machine
- * either. */
-static enum oplog_sync choose_sync(struct str sync, bool recorded)
+enum oplog_sync state_sync(struct str name)
 {
-	if (!recorded || str_eq(sync, STR("never")))
-		return OPLOG_SYNC_NEVER;
-	return str_eq(sync, STR("always")) ? OPLOG_SYNC_ALWAYS : OPLOG_SYNC_INTERVAL;
+	return str_eq(name, STR("always"))  ? OPLOG_SYNC_ALWAYS
+	       : str_eq(name, STR("never")) ? OPLOG_SYNC_NEVER
+					    : OPLOG_SYNC_INTERVAL;
 }
 
 /* Read what the sandbox was created with. If neither runtime nor record was given, its state is
@@ -78,7 +76,10 @@ static int read_kind(
 	ret->recorded = kind.p ? !str_eq(kind, STR("none"))
 			       : str_eq(runtime, STR("node")) || str_eq(runtime, STR("python"));
 	ret->full = str_eq(kind, STR("full"));
-	ret->sync = choose_sync(json_str_at(config, "record_sync"), ret->recorded);
+	/* A log that does not outlive the sandbox does not have to survive a crash of the machine
+	 * either. */
+	ret->sync =
+		ret->recorded ? state_sync(json_str_at(config, "record_sync")) : OPLOG_SYNC_NEVER;
 	if (str_eq(runtime, STR("shell")) && !ret->recorded) {
 		err_set(err, E_UNSUPPORTED, "sandbox %s keeps no state: its runtime is shell",
 			instance->id);
@@ -92,7 +93,7 @@ int state_home_of_run(
 	const char *id, const char *sync, struct state_home *ret, struct cloche_err *err)
 {
 	ret->recorded = ret->full = true;
-	ret->sync = choose_sync(str_from(sync ? sync : ""), true);
+	ret->sync = state_sync(str_from(sync));
 	snprintf(ret->name, sizeof(ret->name), "%s", id);
 	ret->dir = state_logs_open(err);
 	return ret->dir < 0 ? ret->dir : 0;

@@ -25,6 +25,9 @@ _warn_unused_ int state_home_find(
 _warn_unused_ int state_home_of_run(
 	const char *id, const char *sync, struct state_home *ret, struct cloche_err *err);
 
+/* Return when a record is synced; name: as configured, or the null view. */
+enum oplog_sync state_sync(struct str name);
+
 /* Open the log for writing (state_open()), with the sandbox's rules for syncing and compacting. */
 _warn_unused_ int state_home_open(
 	const struct state_home *h, struct state *ret, struct cloche_err *err);

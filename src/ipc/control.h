@@ -134,7 +134,7 @@ enum ctl_reason {
 	F(BOOL, gateway)                                                                           \
 	F(BOOL, recorded)    /* by cloche-recorder (ipc/recording.h) */                            \
 	F(U64, record_limit) /* bytes of contents; 0: a default */                                 \
-	F(ENUM, record_sync, recording_sync, RECORDING_SYNC_END_)                                  \
+	F(ENUM, record_sync, oplog_sync, OPLOG_SYNC_END_)                                          \
 	/* "sandbox-" and 21 of [a-z0-9]; NULL or empty: the supervisor chooses */                 \
 	F(Z, id, .max = CTL_ID_MAX)                                                                \
 	F(Z, name, .max = CTL_MAX_NAME)     /* NULL or empty: none */                              \

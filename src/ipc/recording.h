@@ -45,12 +45,18 @@ enum recording_kind {
 	RECORDING_KIND_END_
 };
 
-enum recording_sync { RECORDING_INTERVAL, RECORDING_ALWAYS, RECORDING_NEVER, RECORDING_SYNC_END_ };
+/* When a log is synced to the disk. */
+enum oplog_sync {
+	OPLOG_SYNC_INTERVAL, /* at most a second after appending, and at close */
+	OPLOG_SYNC_ALWAYS,   /* before appending returns */
+	OPLOG_SYNC_NEVER,    /* left to the kernel */
+	OPLOG_SYNC_END_
+};
 
 #define RECORDING_BEGIN_FIELDS(F)                                                                  \
 	F(STR, id, .max = RUNDIR_ID_BYTES)                                                         \
 	F(U64, limit) /* bytes of all contents; 0: a default */                                    \
-	F(ENUM, sync, recording_sync, RECORDING_SYNC_END_)
+	F(ENUM, sync, oplog_sync, OPLOG_SYNC_END_)
 MESSAGE(recording, begin, RECORDING_BEGIN, RECORDING_BEGIN_FIELDS);
 
 #define RECORDING_TREE_FIELDS(F)                                                                   \

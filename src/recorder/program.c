@@ -47,11 +47,9 @@ static bool begin(struct program *p, struct str payload, struct cloche_err *err)
 	snprintf(id, sizeof(id), "%.*s", STR_FMT(m.id));
 	p->begun = true;
 	p->r.limit = m.limit;
-	p->r.always = m.sync == RECORDING_ALWAYS;
+	p->r.always = m.sync == OPLOG_SYNC_ALWAYS;
 	(void)!recorder_open(&p->r, id, err);
-	p->r.state.log.sync = m.sync == RECORDING_ALWAYS  ? OPLOG_SYNC_ALWAYS
-			      : m.sync == RECORDING_NEVER ? OPLOG_SYNC_NEVER
-							  : OPLOG_SYNC_INTERVAL;
+	p->r.state.log.sync = m.sync;
 	return true;
 }
 

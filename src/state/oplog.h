@@ -4,16 +4,11 @@
  * writer holds a lock (flock) on it; readers need none. docs/design/state.md explains why a crash
  * at any instant leaves a log that loads. */
 
+#include "ipc/recording.h"
 #include "state/op.h"
 
 #define OPLOG_SUFFIX ".jsonl"
 #define OPLOG_LOCK_SUFFIX ".lock" /* after it: the lock of compaction (state/background.h) */
-
-enum oplog_sync {
-	OPLOG_SYNC_INTERVAL, /* at most a second after appending, and at close */
-	OPLOG_SYNC_ALWAYS,   /* before appending returns */
-	OPLOG_SYNC_NEVER,    /* left to the kernel */
-};
 
 struct oplog {
 	int dir; /* the directory of logs, borrowed */
