@@ -256,7 +256,6 @@ int cloche_manager_create(cloche_manager *m, const cloche_sandbox *sb, const cha
 	uint64_t wait_ms, cloche_instance **ret, cloche_err *err)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
-	uint64_t memory = sb->limits.memory_bytes;
 	struct cloche_err why = CLOCHE_ERR_INIT;
 	int r = check_run_id(run_id, err);
 
@@ -265,7 +264,7 @@ int cloche_manager_create(cloche_manager *m, const cloche_sandbox *sb, const cha
 	if (r == 0)
 		r = add_labels(m, copy, run_id, err);
 	if (r == 0)
-		r = manager_admit(m, memory, wait_ms, err);
+		r = cloche_manager_enter(m, copy, wait_ms, err);
 	if (r < 0)
 		return r;
 	r = make(m, copy, run_id, ret, &why);
@@ -274,21 +273,10 @@ int cloche_manager_create(cloche_manager *m, const cloche_sandbox *sb, const cha
 	pthread_mutex_lock(&m->lock);
 	snprintf(m->error, sizeof(m->error), "a sandbox could not be made: %s", why.message);
 	pthread_mutex_unlock(&m->lock);
-	manager_release(m, memory);
+	cloche_manager_leave(m, copy);
 	if (err)
 		*err = why;
 	return r;
-}
-
-int cloche_manager_enter(
-	cloche_manager *m, const cloche_sandbox *sb, uint64_t wait_ms, cloche_err *err)
-{
-	return manager_admit(m, sb->limits.memory_bytes, wait_ms, err);
-}
-
-void cloche_manager_leave(cloche_manager *m, const cloche_sandbox *sb)
-{
-	manager_release(m, sb->limits.memory_bytes);
 }
 
 /* With the lock held. */

@@ -64,12 +64,6 @@ _warn_unused_ int manager_destroy_doomed(cloche_manager *m, struct cloche_err *e
 
 /* --- manager_admit.c --- */
 
-/* Wait until a sandbox with this much memory may run, and count it in entered. E_CANCELLED if the
- * manager is being closed. */
-_warn_unused_ int manager_admit(
-	cloche_manager *m, uint64_t memory, uint64_t wait_ms, struct cloche_err *err);
-/* Undo manager_admit(): it has ended, or never ran. */
-void manager_release(cloche_manager *m, uint64_t memory);
 /* With the lock held: publish how much memory is promised to all that runs. It must not be
  * more than before. */
 void manager_settle_promises(cloche_manager *m);

@@ -127,7 +127,8 @@ static int wait_for_place(cloche_manager *m, struct waiting *w, uint64_t memory,
 	}
 }
 
-int manager_admit(cloche_manager *m, uint64_t memory, uint64_t wait_ms, struct cloche_err *err)
+int cloche_manager_enter(
+	cloche_manager *m, const cloche_sandbox *sb, uint64_t wait_ms, cloche_err *err)
 {
 	uint64_t now = clock_mono_usec(), most = (UINT64_MAX - now) / USEC_PER_MSEC;
 	uint64_t deadline = wait_ms > most ? UINT64_MAX : now + wait_ms * USEC_PER_MSEC;
@@ -137,7 +138,7 @@ int manager_admit(cloche_manager *m, uint64_t memory, uint64_t wait_ms, struct c
 
 	pthread_mutex_lock(&m->lock);
 	DL_APPEND(m->waiting, &w);
-	r = wait_for_place(m, &w, memory, deadline, &why);
+	r = wait_for_place(m, &w, sb->limits.memory_bytes, deadline, &why);
 	DL_DELETE(m->waiting, &w);
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
@@ -146,11 +147,11 @@ int manager_admit(cloche_manager *m, uint64_t memory, uint64_t wait_ms, struct c
 	return r;
 }
 
-void manager_release(cloche_manager *m, uint64_t memory)
+void cloche_manager_leave(cloche_manager *m, const cloche_sandbox *sb)
 {
 	pthread_mutex_lock(&m->lock);
 	m->entered--;
-	m->entered_memory -= memory;
+	m->entered_memory -= sb->limits.memory_bytes;
 	manager_settle_promises(m);
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
