@@ -58,8 +58,7 @@ static int make_socketpair(int *ret_a, int *ret_b)
 
 static int start_supervisor(struct client *c, int theirs, struct cloche_err *err)
 {
-	const char *const argv[] = {
-		"cloche-supervisor", c->detached ? "--detached" : NULL, NULL};
+	const char *const argv[] = {"cloche-supervisor", c->detached ? "--detached" : NULL, NULL};
 	const struct program_fd fds[] = {{theirs, CTL_FD}};
 	struct program_spawn spawn = {
 		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, -1, -1}};
