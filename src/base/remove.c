@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: each directory on the way down is open, so nothing that others rename leads
- * elsewhere. A tree may be deeper than descriptors permit. So a directory that lies too deep is
- * moved to the top, and the top is read again. */
+ * elsewhere. A tree may be deeper than descriptors permit. So a directory that lies deep is moved
+ * to the top, and the top is read again. What cannot be moved (it is closed to its owner, or from a
+ * lower layer of an overlay) is removed where it lies, while there are descriptors. */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/rand.h"
@@ -11,7 +12,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { DEEPEST = 64 };
+/* Directories are moved from here on. Deeper than the trees of cloche-unpack (UNPACK_DEPTH_MAX),
+ * which may not rename. */
+enum { MOVED_FROM = 192 };
+/* Whatever lies here is moved. For the stack. */
+enum { DEEPEST = 1024 };
 
 struct remover {
 	const struct fs_removal *how;
@@ -43,6 +48,12 @@ static int remove_later(struct remover *r, int dirfd, const char *name)
 {
 	char later[40];
 
+	/* Moving a directory takes the right to write to it, which removing an empty one does not.
+	 */
+	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return 0;
+	if (r->how->force)
+		fd_close(remove_open(dirfd, name, true));
 	snprintf(later, sizeof(later), ".cloche-%016llx.tmp", (unsigned long long)rand_u64());
 	if (renameat(dirfd, name, r->top, later) < 0)
 		return -errno;
@@ -103,6 +114,8 @@ static int remove_one(struct remover *r, int dirfd, const char *name)
 		return 0;
 	if (errno != EISDIR)
 		return -errno;
+	if (r->depth >= MOVED_FROM && remove_later(r, dirfd, name) == 0)
+		return 0;
 	e = r->depth < DEEPEST ? remove_directory(r, dirfd, name) : -EMFILE;
 	return e == -EMFILE && r->depth > 1 ? remove_later(r, dirfd, name) : e;
 }

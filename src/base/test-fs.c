@@ -207,23 +207,32 @@ static void removal_follows_no_link(void)
 	check_int(fs_remove_tree(top_fd, "tree"), 0);
 }
 
-/* Each level is a directory that a room can make, whatever we can open at once. */
-static void removal_goes_to_any_depth(void)
+/* Make directories below each other; the one at `closed` (if it is there) gets a mode. */
+static void make_levels(const char *name, int levels, int closed, mode_t mode)
 {
-	enum { LEVELS = 1500 };
-	struct rlimit before, few;
-	int at = dup(top_fd), next;
+	int at = dup(top_fd), next, set = -1;
 
-	must(at >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
-	for (int i = 0; i < LEVELS; i++) {
-		must(mkdirat(at, "level", 0700) == 0 && symlinkat("x", at, "leaf") == 0);
-		next = openat(at, "level", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 1; i <= levels && at >= 0; i++) {
+		must(mkdirat(at, name, 0700) == 0 && symlinkat("x", at, "leaf") == 0);
+		next = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		must(next >= 0);
+		if (i == closed)
+			set = dup(next);
 		close(at);
 		at = next;
 	}
 	close(at);
+	must(set < 0 || (fchmod(set, mode) == 0 && close(set) == 0));
 	must(unlinkat(top_fd, "leaf", 0) == 0);
+}
+
+/* Each level is a directory that a room can make, whatever we can open at once. */
+static void removal_goes_to_any_depth(void)
+{
+	struct rlimit before, few;
+
+	make_levels("level", 1500, 0, 0);
+	must(getrlimit(RLIMIT_NOFILE, &before) == 0);
 	few = (struct rlimit){32, before.rlim_max};
 	must(setrlimit(RLIMIT_NOFILE, &few) == 0);
 	check_int(fs_remove_tree(top_fd, "level"), 0);
@@ -311,7 +320,19 @@ static int remove_closed(void)
 	if (fs_remove_tree(top_fd, "free/tree") != 0 ||
 		faccessat(top_fd, "free/tree", F_OK, 0) == 0)
 		return 3;
-	return fstatat(top_fd, "free/victim", &st, 0) < 0 || (st.st_mode & 07777) != 0555 ? 4 : 0;
+	top_fd = openat(top_fd, "free", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int depth = 190; depth < 200; depth++) {
+		make_levels("deep", 200, depth, 0);
+		make_levels("empty", depth, depth, 0555);
+		if (fs_remove_tree(top_fd, "deep") < 0)
+			return 5;
+		if (fs_remove(top_fd, "empty", &(struct fs_removal){0}) < 0)
+			return 6;
+	}
+	make_levels("deep", 1500, 1400, 0);
+	if (fs_remove_tree(top_fd, "deep") < 0)
+		return 7;
+	return fstatat(top_fd, "victim", &st, 0) < 0 || (st.st_mode & 07777) != 0555 ? 4 : 0;
 }
 
 /* Such as those of Go's modules. */
