@@ -11,7 +11,7 @@ void nsroom_init(struct nsroom *r, const struct provider *p)
 
 int nsroom_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
 {
-	if (room_has_ended(room) || pid <= 1 || !proctree_kill(room->pid, pid))
+	if (room_has_ended(room) || pid <= 1 || !proctree_kill(room->pid, true, pid))
 		return err_set(err, E_NOT_FOUND, "the room has no process %d", (int)pid);
 	return 0;
 }

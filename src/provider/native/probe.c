@@ -16,7 +16,6 @@
 #include "jail/sys.h"
 #include "provider/native/cgroup.h"
 #include "provider/native/idmap.h"
-#include "provider/native/layers.h"
 #include "provider/native/mount.h"
 #include "provider/native/ns.h"
 #include "provider/native/parts.h"
@@ -84,11 +83,18 @@ static int try_proc(char *detail, struct cloche_err *err)
 	return r < 0 ? r : procfs_make(scratch, false, err);
 }
 
+/* What lies below is of the host's: overlays may be stacked only so high. */
 static int try_overlay(char *detail, struct cloche_err *err)
 {
-	int scratch = make_scratch(err);
+	static const struct mount_option options[] = {{"lowerdir", "/usr"}, {"upperdir", "upper"},
+		{"workdir", "work"}, {"userxattr", NULL}, {NULL, NULL}};
+	static const char *const dirs[] = {"upper", "work", NULL};
+	int scratch = make_scratch(err), r;
 
-	return scratch < 0 ? scratch : layers_try(scratch, err);
+	r = scratch < 0 ? scratch : parts_mkdirs(scratch, dirs, 0755, err);
+	if (r == 0 && fchdir(scratch) < 0)
+		r = err_sys(err, errno, "enter a tmpfs");
+	return r < 0 ? r : mount_new("overlay", options, PARTS_QUIET, err);
 }
 
 /* The child waits in its own namespaces while the parent maps them. */

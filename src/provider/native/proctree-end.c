@@ -3,7 +3,8 @@
  * identity that a process of the room has taken on keeps us from ending it. What belongs to a
  * process is everything in its session, and everything whose line of living parents ends there. A
  * process is identified by its pid in the room: the second number of NSpid if the room has a pid
- * namespace, which lies directly below ours. */
+ * namespace, which lies directly below ours. Without one it is the process's own pid, and a kernel
+ * that has no such lines ends everything but what began sessions of its own and lost its parent. */
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -19,11 +20,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { STATUS_MAX_BYTES = 16384, ROUNDS = 8 };
+/* A process may be in 65,536 groups, which its status lists. */
+enum { STATUS_MAX_BYTES = 1 << 20, ROUNDS = 8 };
 
 struct search {
 	pid_t root, leader; /* leader: its pid in the room; -1: everything below root is searched */
-	int place;          /* of such a pid in a line of numbers */
+	bool namespaced;    /* root is process 1 of a pid namespace */
 	bool stopping;      /* what is found is stopped */
 	struct pids members;
 };
@@ -45,14 +47,19 @@ static bool search_read_line(const char *text, const char *key, int place, int *
 	return true;
 }
 
-static bool search_read_names(int dir, int place, struct names *ret)
+static bool search_read_names(const struct search *s, pid_t pid, int dir, struct names *ret)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(STATUS_MAX_BYTES);
 
-	return fs_read_file(dir, "status", &text, NULL) == 0 && buf_cstr(&text) &&
-	       search_read_line(buf_data(&text), "\nPPid:", 0, &ret->parent) &&
-	       search_read_line(buf_data(&text), "\nNSpid:", place, &ret->pid) &&
-	       search_read_line(buf_data(&text), "\nNSsid:", place, &ret->session);
+	*ret = (struct names){.pid = pid};
+	if (fs_read_file(dir, "status", &text, NULL) < 0 || !buf_cstr(&text) ||
+		!search_read_line(buf_data(&text), "\nPPid:", 0, &ret->parent))
+		return false;
+	if (s->namespaced)
+		return search_read_line(buf_data(&text), "\nNSpid:", 1, &ret->pid) &&
+		       search_read_line(buf_data(&text), "\nNSsid:", 1, &ret->session);
+	(void)search_read_line(buf_data(&text), "\nNSsid:", 0, &ret->session);
+	return true;
 }
 
 /* Return whether a process, whose folder is dir, belongs to the search. */
@@ -60,7 +67,7 @@ static bool search_is_member(const struct search *s, pid_t pid, int dir)
 {
 	struct names names;
 
-	return pid != s->root && search_read_names(dir, s->place, &names) &&
+	return pid != s->root && search_read_names(s, pid, dir, &names) &&
 	       (names.pid == s->leader || names.session == s->leader ||
 		       pids_has(&s->members, names.parent));
 }
@@ -91,17 +98,6 @@ static int search_open(pid_t pid)
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static struct search search_begin(pid_t root, pid_t leader, int sig)
-{
-	struct search s = {.root = root, .leader = leader, .place = 1, .stopping = sig == SIGKILL};
-	_cleanup_fd_ int dir = search_open(root);
-	struct names names;
-
-	if (dir >= 0 && search_read_names(dir, 0, &names) && !search_read_names(dir, 1, &names))
-		s.place = 0;
-	return s;
-}
-
 /* Find the members, signal them, and free them. Return whether there was one to signal. */
 static bool search_end(struct search *s, int sig)
 {
@@ -126,16 +122,17 @@ static bool search_end(struct search *s, int sig)
 	return sent;
 }
 
-bool proctree_kill(pid_t root, pid_t leader)
+bool proctree_kill(pid_t root, bool namespaced, pid_t leader)
 {
-	struct search s = search_begin(root, leader, SIGKILL);
+	struct search s = {
+		.root = root, .leader = leader, .namespaced = namespaced, .stopping = true};
 
 	return search_end(&s, SIGKILL);
 }
 
 bool proctree_signal_below(pid_t root, int sig)
 {
-	struct search s = search_begin(root, -1, sig);
+	struct search s = {.root = root, .leader = -1, .stopping = sig == SIGKILL};
 
 	return pids_add(&s.members, root) && search_end(&s, sig);
 }

@@ -18,10 +18,10 @@ void proctree_add_sample(struct room_usage *u, const struct room_usage *now);
  * /proc (O_PATH, borrowed). */
 void proctree_each(pid_t root, bool (*visit)(void *user, pid_t pid, int dir), void *user);
 
-/* Kill what belongs to the process below root whose pid is `leader` (if root is process 1 of a pid
- * namespace, in that): its session, and everything that descends from it through living parents,
- * whatever user they run as now. Return false if nothing was killed. */
-bool proctree_kill(pid_t root, pid_t leader);
+/* Kill what belongs to the process below root whose pid is `leader`: its session, and everything
+ * that descends from it through living parents, whatever user they run as now. namespaced: root is
+ * process 1 of a pid namespace, and leader a pid in that. Return false if nothing was killed. */
+bool proctree_kill(pid_t root, bool namespaced, pid_t leader);
 /* Signal everything that descends from root through living parents, and not root itself. Return
  * false if there is nothing. */
 bool proctree_signal_below(pid_t root, int sig);

@@ -364,7 +364,7 @@ static int subprocess_wait(struct room *room, struct room_exit *ret, struct cloc
 
 static int subprocess_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
 {
-	if (room->reaped || pid <= 1 || pid == room->pid || !proctree_kill(room->pid, pid))
+	if (room->reaped || pid <= 1 || pid == room->pid || !proctree_kill(room->pid, false, pid))
 		return err_set(err, E_NOT_FOUND, "there is no process %d", (int)pid);
 	return 0;
 }
