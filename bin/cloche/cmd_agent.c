@@ -248,6 +248,7 @@ static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_
 		json_decref(planted_say(cloche_run_id(cloche_task_run(task))));
 		r = r ? r : cloche_outcome_exit_status(cloche_task_outcome(task));
 	}
+	interrupt_forget();
 	cloche_task_free(task);
 	return r;
 }

@@ -103,6 +103,7 @@ static int logs_show(cloche_log *log, struct logs_options *o, cloche_err *err)
 	if (o->follow) {
 		interrupt_catch(on_interrupt, log);
 		r = cloche_log_follow(log, at, on_output, o, &at, err);
+		interrupt_forget();
 	} else {
 		r = read_all(log, &at, o, err);
 	}

@@ -123,7 +123,10 @@ static int image_build_run(const struct image_options *o, cloche_image_build *b,
 		cloche_image_build_on_line(b, show_line, NULL);
 	interrupt_catch(on_signal, b);
 	r = cloche_image_build_ensure(b, &tag, err);
-	return r == 0 ? cloche_image_build_store(b, NULL, err) : r;
+	if (r == 0)
+		r = cloche_image_build_store(b, NULL, err);
+	interrupt_forget();
+	return r;
 }
 
 static int build_or_hash(

@@ -5,18 +5,22 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <unistd.h>
 
-static interrupt_fn handler;
+static _Atomic(interrupt_fn) handler;
 static void *handler_user;
 static atomic_uint count;
 static atomic_int last;
 
 static void on_signal(int signal_number)
 {
+	interrupt_fn fn = atomic_load(&handler);
 	int saved = errno;
 
 	atomic_store(&last, signal_number);
-	handler(handler_user, signal_number, atomic_fetch_add(&count, 1) + 1);
+	if (!fn)
+		_exit(128 + signal_number);
+	fn(handler_user, signal_number, atomic_fetch_add(&count, 1) + 1);
 	errno = saved;
 }
 
@@ -25,8 +29,8 @@ void interrupt_catch(interrupt_fn fn, void *user)
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
-	handler = fn;
 	handler_user = user;
+	atomic_store(&handler, fn);
 	sigemptyset(&sa.sa_mask);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
 		struct sigaction old;
@@ -36,6 +40,11 @@ void interrupt_catch(interrupt_fn fn, void *user)
 			continue;
 		sigaction(signals[i], &sa, NULL);
 	}
+}
+
+void interrupt_forget(void)
+{
+	atomic_store(&handler, NULL);
 }
 
 int interrupt_signal(void)

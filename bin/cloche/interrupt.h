@@ -10,5 +10,7 @@
 typedef void (*interrupt_fn)(void *user, int signal_number, unsigned count);
 
 void interrupt_catch(interrupt_fn fn, void *user);
+/* What the handler uses is about to be freed: a signal ends the program from now on. */
+void interrupt_forget(void);
 /* Return the last signal, or 0 if there was none. */
 int interrupt_signal(void);

@@ -254,7 +254,7 @@ static void output_is_limited(void)
 {
 	struct job j;
 
-	job_init(&j, "head -c 3000000 /dev/zero; printf 1234567890 >&2; exit 4");
+	job_init(&j, "head -c 3000000 /dev/zero && printf 1234567890 >&2; exit 4");
 	j.io.output_limit = 1000000;
 	job_run(&j);
 	check_int(j.result.end.status, 4);

@@ -92,16 +92,11 @@ static enum h1_error request_target(struct http_head *h, struct str target)
 	return absolute_form(h, target);
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* RFC 9112 2.3. */
 static enum h1_error http_version(struct http_head *h, struct str s)
 {
-	if (s.n != 8 || !str_starts(s, STR("HTTP/")) || !is_digit(s.p[5]) || s.p[6] != '.' ||
-		!is_digit(s.p[7]))
+	if (s.n != 8 || !str_starts(s, STR("HTTP/")) || !str_is_digit(s.p[5]) || s.p[6] != '.' ||
+		!str_is_digit(s.p[7]))
 		return H1_E_REQUEST_LINE;
 	if (s.p[5] != '1' || s.p[7] > '1')
 		return H1_E_VERSION;

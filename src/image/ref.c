@@ -5,11 +5,6 @@
 
 #include <stdio.h>
 
-static bool is_alnum(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool all_hex(struct str s)
 {
 	return s.n > 0 && str_is_all(s, STR_DIGITS "abcdef");
@@ -39,7 +34,7 @@ static bool is_name_part(struct str part, bool host)
 	for (size_t i = 0; i < part.n; i++) {
 		char c = part.p[i];
 
-		if (is_alnum(c) && (host || c < 'A' || c > 'Z')) {
+		if (str_is_alnum(c) && (host || c < 'A' || c > 'Z')) {
 			between = true;
 			continue;
 		}

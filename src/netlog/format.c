@@ -308,7 +308,7 @@ int netlog_format_plain(const struct netlog_event *ev, struct buf *out)
 
 /* --- the JSON form --- */
 
-static int add_json_text(struct buf *out, struct str s, size_t share)
+static int json_add_text(struct buf *out, struct str s, size_t share)
 {
 	size_t used = 0;
 	int r = buf_add_char(out, '"');
@@ -336,13 +336,13 @@ static int add_json_text(struct buf *out, struct str s, size_t share)
 }
 
 /* "key":"text" if there is a text. */
-static void json_text(struct jsonout *o, const char *key, struct str s, size_t share)
+static void json_put_text(struct jsonout *o, const char *key, struct str s, size_t share)
 {
 	if (s.n == 0)
 		return;
 	jsonout_raw(o, key, STR_NULL);
 	if (o->error == 0)
-		o->error = add_json_text(o->b, s, share);
+		o->error = json_add_text(o->b, s, share);
 }
 
 /* Readers of JSON hold integers in 64 bits with a sign. */
@@ -365,7 +365,7 @@ static void json_transfer(struct jsonout *o, const struct netlog_event *ev)
 	json_number(o, "bytes_out", ev->bytes_out);
 }
 
-static void json_texts(struct jsonout *o, const struct netlog_event *ev)
+static void json_put_texts(struct jsonout *o, const struct netlog_event *ev)
 {
 	const struct {
 		const char *key;
@@ -387,7 +387,7 @@ static void json_texts(struct jsonout *o, const struct netlog_event *ev)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		json_text(o, fields[i].key, fields[i].value, fields[i].share);
+		json_put_text(o, fields[i].key, fields[i].value, fields[i].share);
 }
 
 /* "tags":{"name":"text"} */
@@ -405,11 +405,11 @@ static void json_tags(struct jsonout *o, const struct netlog_event *ev)
 		any = true;
 		jsonout_raw(o, NULL, STR_NULL);
 		if (o->error == 0)
-			o->error = add_json_text(o->b, tag->name, SHARE_WORD);
+			o->error = json_add_text(o->b, tag->name, SHARE_WORD);
 		if (o->error == 0)
 			o->error = buf_add_char(o->b, ':');
 		o->behind = false;
-		json_text(o, NULL, tag->text, SHARE_JSON_TAG);
+		json_put_text(o, NULL, tag->text, SHARE_JSON_TAG);
 	}
 	if (any)
 		jsonout_close(o, '}');
@@ -457,7 +457,7 @@ int netlog_format_json(const struct netlog_event *ev, struct buf *out)
 		jsonout_text(&o, "decision", "allowed");
 	else if (netlog_event_is_blocked(ev))
 		jsonout_text(&o, "decision", "blocked");
-	json_texts(&o, ev);
+	json_put_texts(&o, ev);
 	json_tags(&o, ev);
 	json_numbers(&o, ev);
 	json_transfer(&o, ev);

@@ -120,7 +120,8 @@ int sandbox_store(
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-/* --- reading; each function returns 0, -EINVAL or -ENOMEM --- */
+/* --- reading; each function returns 0, -EINVAL, -ENOMEM, or -EPROTO for what another version has
+ * written --- */
 
 static int text_in(const json_t *value, char **ret)
 {
@@ -151,7 +152,7 @@ static int texts_in(const json_t *value, char ***ret)
 		char *text = NULL;
 
 		if (r == 0)
-			r = text_in(one, &text);
+			r = json_is_string(one) ? text_in(one, &text) : -EPROTO;
 		if (r == 0)
 			r = text ? strv_take(ret, text) : -EINVAL;
 	}
@@ -261,6 +262,9 @@ int sandbox_load(struct str text, cloche_sandbox **ret, char ***ret_secrets, str
 	}
 	if (r == -ENOMEM)
 		return err_nomem(err);
+	if (r == -EPROTO)
+		return err_set(err, E_UNSUPPORTED,
+			"another version of cloche made the sandbox: its options cannot be read");
 	if (r < 0)
 		return err_set(err, E_CORRUPT,
 			"the options that the sandbox was made with cannot be read");

@@ -264,6 +264,9 @@ static void test_store(void)
 	check(str_find(buf_str(&a), STR("a-value-of-an-option")) == buf_len(&a));
 	check_int(sandbox_load(STR("[1"), &back, &secrets, &err), -E_CORRUPT);
 	check_int(sandbox_load(STR("{\"workspace\": 1}"), &back, &secrets, &err), -E_CORRUPT);
+	check_int(sandbox_load(STR("{\"connect_to\": [[\"aA==\", 443, \"aA==\", 8443]]}"), &back,
+			  &secrets, &err),
+		-E_UNSUPPORTED);
 }
 
 int main(void)

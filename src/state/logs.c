@@ -13,13 +13,8 @@
 
 bool oplog_is_snapshot_name(struct str name)
 {
-	bool ok = name.n > 0 && name.n <= OPLOG_SNAPSHOT_MAX;
-
-	for (size_t i = 0; ok && i < name.n; i++)
-		ok = (name.p[i] >= 'a' && name.p[i] <= 'z') ||
-		     (name.p[i] >= 'A' && name.p[i] <= 'Z') ||
-		     (name.p[i] >= '0' && name.p[i] <= '9') || strchr("-_.", name.p[i]);
-	return ok;
+	return name.n > 0 && name.n <= OPLOG_SNAPSHOT_MAX &&
+	       str_is_all(name, STR_LOWER STR_UPPER STR_DIGITS "-_.");
 }
 
 bool oplog_is_name(struct str name)

@@ -28,12 +28,8 @@ enum state_about state_op_about(enum state_op_kind kind)
 
 bool state_is_ref(struct str s)
 {
-	if (s.n != STATE_REF_BYTES || !str_starts(s, STR("sha256-")))
-		return false;
-	for (size_t i = 7; i < s.n; i++)
-		if (!(s.p[i] >= '0' && s.p[i] <= '9') && !(s.p[i] >= 'a' && s.p[i] <= 'f'))
-			return false;
-	return true;
+	return s.n == STATE_REF_BYTES && str_starts(s, STR("sha256-")) &&
+	       str_is_all(str_from_index(s, 7), STR_DIGITS "abcdef");
 }
 
 static int check_path(const char *what, struct str path, struct cloche_err *err)
