@@ -298,6 +298,24 @@ static void removal_can_be_ended(void)
 	check_int(fs_remove(top_fd, "tree", &how), 0);
 }
 
+/* In "free": return 0 if deep trees with a closed directory were removed. */
+static int remove_closed_deep(void)
+{
+	top_fd = openat(top_fd, "free", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int depth = 190; depth < 200; depth++) {
+		make_levels("deep", 200, depth, 0);
+		make_levels("empty", depth, depth, 0555);
+		if (fs_remove_tree(top_fd, "deep") < 0)
+			return 5;
+		if (fs_remove(top_fd, "empty", &(struct fs_removal){0}) < 0)
+			return 6;
+	}
+	make_levels("deep", 1500, 1400, 0);
+	if (fs_remove_tree(top_fd, "deep") < 0)
+		return 7;
+	return 0;
+}
+
 /* Return 0 if a tree with closed directories was removed, and nothing else was opened. */
 static int remove_closed(void)
 {
@@ -320,19 +338,9 @@ static int remove_closed(void)
 	if (fs_remove_tree(top_fd, "free/tree") != 0 ||
 		faccessat(top_fd, "free/tree", F_OK, 0) == 0)
 		return 3;
-	top_fd = openat(top_fd, "free", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (int depth = 190; depth < 200; depth++) {
-		make_levels("deep", 200, depth, 0);
-		make_levels("empty", depth, depth, 0555);
-		if (fs_remove_tree(top_fd, "deep") < 0)
-			return 5;
-		if (fs_remove(top_fd, "empty", &(struct fs_removal){0}) < 0)
-			return 6;
-	}
-	make_levels("deep", 1500, 1400, 0);
-	if (fs_remove_tree(top_fd, "deep") < 0)
-		return 7;
-	return fstatat(top_fd, "victim", &st, 0) < 0 || (st.st_mode & 07777) != 0555 ? 4 : 0;
+	if (fstatat(top_fd, "free/victim", &st, 0) < 0 || (st.st_mode & 07777) != 0555)
+		return 4;
+	return remove_closed_deep();
 }
 
 /* Such as those of Go's modules. */

@@ -56,7 +56,7 @@ struct room_limits {
 #define VERB(...)
 #define MEMBER(member, type)
 #include "provider/options.def"
-	bool best_effort; /* go on if a limit cannot be enforced; struct room.unenforced says which */
+	bool best_effort; /* go on if a limit cannot be enforced; struct room says which */
 	bool memory_optional, cpus_optional; /* the same for one limit, which nobody asked for */
 };
 
