@@ -20,12 +20,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 8 };
+enum { ROUNDS = 50, ROUND_NSEC = 500000 };
 
 struct entry {
 	pid_t pid, parent, group, session;
+	char state;
 };
 
 /* Read a small file of /proc (path from the directory proc). */
@@ -51,7 +53,8 @@ static bool read_entry(int proc, const char *name, struct entry *ret)
 		return false;
 	at = strrchr(text, ')');
 	ret->pid = (pid_t)pid;
-	return at && sscanf(at + 1, " %*c %d %d %d", &ret->parent, &ret->group, &ret->session) == 3;
+	return at && sscanf(at + 1, " %c %d %d %d", &ret->state, &ret->parent, &ret->group,
+			     &ret->session) == 4;
 }
 
 /* Get the present user of a process, which may differ from the user that it was started as. */
@@ -80,8 +83,9 @@ static void signal_one(pid_t target, int signo)
 	}
 }
 
-/* Read /proc once; return true if something new was found. */
-static bool collect(pid_t leader, struct pids *members)
+/* Read /proc once; return true if something new was found. *ret_moving: a member has not stopped.
+ */
+static bool collect(pid_t leader, struct pids *members, bool *ret_moving)
 {
 	DIR *dir = opendir("/proc");
 	size_t before = members->n;
@@ -89,45 +93,64 @@ static bool collect(pid_t leader, struct pids *members)
 	struct entry e;
 	bool full = false;
 
-	while (dir && !full && (d = readdir(dir)))
-		if (read_entry(dirfd(dir), d->d_name, &e) && e.pid != 1 &&
-			(e.session == leader || pids_has(members, e.parent)) &&
-			!pids_has(members, e.pid))
+	*ret_moving = false;
+	while (dir && !full && (d = readdir(dir))) {
+		if (!read_entry(dirfd(dir), d->d_name, &e) || e.pid == 1 || e.pid == getpid())
+			continue;
+		if (pids_has(members, e.pid))
+			*ret_moving |= !strchr("TtZX", e.state);
+		else if (e.session == leader || pids_has(members, e.parent))
 			full = !pids_add(members, e.pid);
+	}
 	if (dir)
 		closedir(dir);
 	return members->n > before;
 }
 
+/* Find all members. To kill them, stop all of them first (but not the first `own` ones), so that
+ * none loses its parent or gets a child before all are found. A stop takes effect after the call
+ * that a process is in, which may be fork(). So the last look is one that begins when all have
+ * stopped. */
+static void find_members(pid_t leader, struct pids *members, size_t own, bool stop)
+{
+	const struct timespec moment = {.tv_nsec = ROUND_NSEC};
+	bool still = !stop, moving, found;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		for (; stop && own < members->n; own++) {
+			signal_one(members->all[own], SIGSTOP);
+			still = false;
+		}
+		found = collect(leader, members, &moving);
+		if (!found && still)
+			break;
+		still = !stop || !moving;
+		if (!still)
+			(void)nanosleep(&moment, NULL);
+	}
+}
+
 void tree_signal(const struct proc *p, int signo)
 {
 	struct pids members = {0};
-	size_t sent = 0;
 
-	/* For KILL, stop all of them first, so that none loses its parent or gets a child before
-	 * all are found. */
 	if (!pids_add(&members, p->pid))
 		signal_one(p->pid, signo); /* no memory: at least the command itself */
-	for (int i = 0; i < ROUNDS && collect(p->pid, &members); i++)
-		for (; signo == SIGKILL && sent < members.n; sent++)
-			signal_one(members.all[sent], SIGSTOP);
-	for (sent = 0; sent < members.n; sent++)
-		signal_one(members.all[sent], signo);
+	find_members(p->pid, &members, 0, signo == SIGKILL);
+	for (size_t i = 0; i < members.n; i++)
+		signal_one(members.all[i], signo);
 	pids_done(&members);
 }
 
 void tree_kill_children(void)
 {
 	struct pids members = {0};
-	bool found = pids_add(&members, getpid());
-	size_t sent = 1;
 
-	/* As above, but only by parents: no process is in session -1. */
-	for (int i = 0; i < ROUNDS && found && collect(-1, &members); i++)
-		for (; sent < members.n; sent++)
-			kill(members.all[sent], SIGSTOP);
-	for (sent = members.n; sent-- > 1;)
-		kill(members.all[sent], SIGKILL);
+	/* Only by parents: no process is in session -1. */
+	if (pids_add(&members, getpid()))
+		find_members(-1, &members, 1, true);
+	for (size_t i = members.n; i-- > 1;)
+		kill(members.all[i], SIGKILL);
 	pids_done(&members);
 }
 

@@ -19,14 +19,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 /* A process may be in 65,536 groups, which its status lists. */
-enum { STATUS_MAX_BYTES = 1 << 20, ROUNDS = 8 };
+enum { STATUS_MAX_BYTES = 1 << 20, ROUNDS = 50, ROUND_NSEC = 500000 };
 
 struct search {
 	pid_t root, leader; /* leader: its pid in the room; -1: everything below root is searched */
 	bool namespaced;    /* root is process 1 of a pid namespace */
 	bool stopping;      /* what is found is stopped */
+	bool moving;        /* in this look, something has not stopped */
 	struct pids members;
 };
 
@@ -82,12 +84,25 @@ static bool search_signal(const struct search *s, pid_t pid, int dir, int sig)
 	       sys_pidfd_send_signal(pidfd, sig) == 0;
 }
 
+static bool search_has_stopped(int dir)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(STATUS_MAX_BYTES);
+	const char *state = fs_read_file(dir, "status", &text, NULL) == 0 && buf_cstr(&text)
+				    ? strstr(buf_data(&text), "\nState:\t")
+				    : NULL;
+
+	return !state || strchr("TtZX", state[strlen("\nState:\t")]);
+}
+
 static bool search_visit(void *user, pid_t pid, int dir)
 {
 	struct search *s = user;
 
-	return pids_has(&s->members, pid) ||
-	       !search_signal(s, pid, dir, s->stopping ? SIGSTOP : 0) || pids_add(&s->members, pid);
+	if (pids_has(&s->members, pid)) {
+		s->moving |= s->stopping && pid != s->root && !search_has_stopped(dir);
+		return true;
+	}
+	return !search_signal(s, pid, dir, s->stopping ? SIGSTOP : 0) || pids_add(&s->members, pid);
 }
 
 static int search_open(pid_t pid)
@@ -101,16 +116,21 @@ static int search_open(pid_t pid)
 /* Find the members, signal them, and free them. Return whether there was one to signal. */
 static bool search_end(struct search *s, int sig)
 {
+	const struct timespec moment = {.tv_nsec = ROUND_NSEC};
+	bool sent = false, still = !s->stopping;
 	size_t before;
-	bool sent = false;
 
 	/* Before a kill all are stopped, so that none loses its parent or gets a child before all
-	 * are found. */
+	 * are found. The last look is one that begins when all have stopped (init/tree.c). */
 	for (int i = 0; i < ROUNDS; i++) {
 		before = s->members.n;
+		s->moving = false;
 		proctree_each(s->root, search_visit, s);
-		if (s->members.n == before)
+		if (s->members.n == before && still)
 			break;
+		still = !s->stopping || (s->members.n == before && !s->moving);
+		if (!still)
+			(void)nanosleep(&moment, NULL);
 	}
 	/* Children before their parents, for the same reason. */
 	for (size_t i = s->members.n; i-- > 0;) {
