@@ -10,7 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/test-agent-driver-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 
 static const struct agent_driver *get(const char *name)
 {
@@ -290,7 +290,7 @@ static void test_not_found(void)
 
 int main(void)
 {
-	must(mkdtemp(dir));
+	tap_dir(dir);
 	run_test(test_registry);
 	run_test(test_argv);
 	run_test(test_argv_takes_no_options_for_values);

@@ -84,7 +84,7 @@ static void argv(void)
 	check_int(strv_count(argv), 16);
 }
 
-static char dir[] = "/tmp/test-agent-torture-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 
 static void find(void)
 {
@@ -117,7 +117,7 @@ int main(void)
 	_cleanup_(freep) char *bin = NULL, *file = NULL;
 
 	json_set_alloc_funcs(json_malloc, free);
-	must(mkdtemp(dir));
+	tap_dir(dir);
 	bin = fs_join(dir, ".local/bin");
 	file = fs_join(bin, "claude");
 	must(fs_mkdirs(bin, 0755, NULL) == 0);

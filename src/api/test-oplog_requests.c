@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/test-api-requests-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 
 static const char requests[] =
 	"{\"t\":10,\"e\":1,\"request\":{\"method\":\"POST\",\"url\":\"https://a.test/x\","
@@ -149,7 +149,7 @@ static void test_corrupt(void)
 
 int main(void)
 {
-	must(mkdtemp(dir) != NULL);
+	tap_dir(dir);
 	run_test(test_read);
 	run_test(test_none);
 	run_test(test_corrupt);

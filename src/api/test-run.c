@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 static cloche_err err;
-static char dir[] = "/tmp/cloche-test-run-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 
 static cloche_run *new_run(const char *script)
 {
@@ -423,7 +423,7 @@ int main(void)
 	}
 	set_up();
 	set_runtime("run");
-	must(mkdtemp(dir));
+	tap_dir(dir);
 	setenv("ANTHROPIC_API_KEY", REAL_KEY, 1);
 	run_test(test_a_run_and_its_result);
 	run_test(test_what_cannot_start_is_a_result);

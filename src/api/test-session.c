@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static char dir[] = "/tmp/test-api-session-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 static cloche_err err;
 
 static cloche_session *open_ok(const char *id)
@@ -169,7 +169,7 @@ static void test_a_damaged_file_is_told(void)
 
 int main(void)
 {
-	must(mkdtemp(dir));
+	tap_dir(dir);
 	run_test(test_a_context_is_made_and_locked);
 	run_test(test_the_model_is_on_disk_at_once);
 	run_test(test_a_reply_grows_in_place);

@@ -17,7 +17,7 @@ static const char agent[] =
 	"echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,"
 	"\"result\":\"done\"}'\n";
 
-static char dir[] = "/tmp/cloche-test-tasks-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 
 static cloche_sandbox *new_sandbox(void)
 {
@@ -244,7 +244,7 @@ int main(void)
 	}
 	set_up();
 	set_runtime("tasks");
-	must(mkdtemp(dir));
+	tap_dir(dir);
 	program = fs_join(dir, "claude");
 	must(program &&
 		fs_write_atomic(AT_FDCWD, program, str_from(agent), 0755, false, NULL) == 0);

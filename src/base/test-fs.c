@@ -11,15 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char *top; /* a private directory of this test */
+static char top[TAP_DIR_BYTES]; /* a private directory of this test */
 static int top_fd;
 
 static void set_up(void)
 {
-	const char *tmp = getenv("TMPDIR");
-
-	top = fs_join(tmp && *tmp ? tmp : "/tmp", "cloche-fs-XXXXXX");
-	must(top && mkdtemp(top));
+	tap_fast_dir(top);
 	top_fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(top_fd >= 0);
 }
@@ -27,7 +24,6 @@ static void set_up(void)
 static void tear_down(void)
 {
 	must(fs_remove_tree(AT_FDCWD, top) == 0);
-	free(top);
 	close(top_fd);
 }
 

@@ -26,9 +26,9 @@ static char *below(const char *name)
 
 static void set_up(void)
 {
-	char made[] = "/tmp/cloche-hostpath-XXXXXX";
+	char made[TAP_DIR_BYTES];
 
-	must(mkdtemp(made));
+	tap_dir(made);
 	top = realpath(made, NULL);
 	must(top && asprintf(&home, "%s/home", top) > 0);
 	must(mkdir(home, 0755) == 0 && mkdir(below("home/real"), 0755) == 0);

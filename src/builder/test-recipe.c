@@ -61,10 +61,11 @@ static void test_names(void)
 static void test_directory(void)
 {
 	_cleanup_(recipe_done) struct recipe r = {0};
-	char dir[] = "/tmp/test-recipe-XXXXXX";
+	char dir[TAP_DIR_BYTES];
 	int fd;
 
-	must(mkdtemp(dir) && (fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0);
+	tap_dir(dir);
+	must((fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0);
 	must(mkdirat(fd, "sub", 0700) == 0);
 	must(fs_write_atomic(fd, "Dockerfile", STR("FROM x"), 0600, false, NULL) == 0);
 	must(fs_write_atomic(fd, "sub/run", STR("run"), 0700, false, NULL) == 0);

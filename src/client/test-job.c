@@ -4,7 +4,7 @@
 #include <grp.h>
 #include <sys/prctl.h>
 
-char marker[32], group_prefix[64], base[128], runtime[160];
+char marker[32], group_prefix[64], base[TAP_DIR_BYTES], runtime[160];
 
 static int take(void *user, int stream, const char *p, size_t n)
 {
@@ -192,8 +192,8 @@ void set_up(void)
 	self[n] = '\0';
 	slash = strrchr(self, '/');
 	*slash = '\0';
-	snprintf(base, sizeof(base), "/tmp/cloche-test-client-XXXXXX");
-	must(mkdtemp(base) && chmod(base, 0755) == 0);
+	tap_dir(base);
+	must(chmod(base, 0755) == 0);
 	copy_program(self, "cloche-supervisor");
 	copy_program(self, "cloche-init");
 	copy_program(self, "cloche-forward");

@@ -28,7 +28,7 @@
 
 enum { OUT_MAX = 32 * 1024 * 1024, ORDINARY_UID = 54321 };
 
-extern char marker[32], group_prefix[64], base[128], runtime[160];
+extern char marker[32], group_prefix[64], base[TAP_DIR_BYTES], runtime[160];
 
 /* What a process wrote. */
 struct taken {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static cloche_err err;
-static char dir[] = "/tmp/cloche-test-config-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 
 static int load(cloche_sandbox *sb, const char *yaml)
 {
@@ -310,7 +310,7 @@ static void test_a_later_secret_replaces_one_of_its_name(void)
 
 int main(void)
 {
-	must(mkdtemp(dir));
+	tap_dir(dir);
 	run_test(test_a_whole_file);
 	run_test(test_pass_env_wins);
 	run_test(test_what_is_wrong_is_named_with_its_line);

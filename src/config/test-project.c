@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/cloche-test-project-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 static cloche_err err;
 
 static void project_freep(cloche_project **p)
@@ -184,7 +184,7 @@ int main(void)
 {
 	_cleanup_(freep) char *state = NULL;
 
-	must(mkdtemp(dir));
+	tap_dir(dir);
 	state = fs_join(dir, "state");
 	must(state && setenv("CLOCHE_STATE_DIR", state, 1) == 0);
 	run_test(test_records);

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/test-host-file-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 static bool no_unnamed;
 
 /* All calls come here by the linker's --wrap; which name they have depends on the C library. */
@@ -128,7 +128,7 @@ static void reading(void)
 
 int main(void)
 {
-	must(mkdtemp(dir));
+	tap_dir(dir);
 	run_test(unnamed);
 	run_test(named);
 	run_test(reading);

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static char top[] = "/tmp/cloche-test-liars-XXXXXX";
+static char top[TAP_DIR_BYTES];
 static struct cloche_err err;
 
 static cloche_files *start_session(int *ret_other)
@@ -409,7 +409,7 @@ static void nothing_goes_on_when_it_is_given_up(void)
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
-	must(mkdtemp(top));
+	tap_fast_dir(top);
 	run_test(lies_end_the_session);
 	run_test(silence_is_an_error);
 	run_test(endless_answers_take_no_memory);

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char top[] = "/tmp/cloche-test-files-XXXXXX";
+static char top[TAP_DIR_BYTES];
 static int root;
 static pid_t worker;
 static bool one_process; /* whether the next worker is killed if it makes another process */
@@ -552,7 +552,7 @@ int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	umask(022);
-	must(mkdtemp(top));
+	tap_fast_dir(top);
 	root = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(root >= 0 && mkdirat(root, "base", 0755) == 0);
 	run_test(contents);

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char top[] = "/tmp/cloche-test-beneath-XXXXXX";
+static char top[TAP_DIR_BYTES];
 static int outside, root;
 
 static void put_file(int dir, const char *name, const char *text)
@@ -25,7 +25,7 @@ static void put_file(int dir, const char *name, const char *text)
 /* outside/{secret,root/...}: the root has a file of the same name. */
 static void build(void)
 {
-	must(mkdtemp(top));
+	tap_dir(top);
 	outside = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(outside >= 0);
 	put_file(outside, "secret", "outside");

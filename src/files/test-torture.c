@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char top[] = "/tmp/cloche-test-torture-XXXXXX";
+static char top[TAP_DIR_BYTES];
 static int dir;
 static struct buf whole = {.max = 1 << 20};
 
@@ -99,7 +99,7 @@ int main(void)
 
 	memset(long_name, 'n', 200);
 	long_name[200] = '\0';
-	must(mkdtemp(top));
+	tap_fast_dir(top);
 	dir = t.dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(dir >= 0);
 	must(mkdirat(dir, "from", 0755) == 0 && mkdirat(dir, "to", 0755) == 0);

@@ -16,7 +16,7 @@
 
 enum { OUT_MAX = 64 * 1024 * 1024 };
 
-static char top[] = "/tmp/cloche-test-tree-XXXXXX";
+static char top[TAP_DIR_BYTES];
 static int dir; /* of this test program */
 
 static int gather(void *user, const char *p, size_t n, struct files_error *e)
@@ -407,7 +407,7 @@ int main(void)
 {
 	seeded_begin();
 	umask(022);
-	must(mkdtemp(top));
+	tap_fast_dir(top);
 	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(dir >= 0);
 	run_test(round_trip);

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char top[64] = "/tmp/cloche-test-lookup-XXXXXX";
+static char top[TAP_DIR_BYTES];
 
 static const char *at(const char *name)
 {
@@ -206,7 +206,7 @@ static void a_large_tree_ends(void)
 
 int main(void)
 {
-	must(mkdtemp(top) != NULL);
+	tap_dir(top);
 	run_test(commands_are_found);
 	run_test(a_tree_is_its_session_and_descent);
 	run_test(a_large_tree_ends);

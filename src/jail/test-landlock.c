@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char top[64];
+static char top[TAP_DIR_BYTES];
 
 static int make(int dir, const char *name)
 {
@@ -88,8 +88,7 @@ int main(void)
 		printf("1..0 # SKIP this kernel has no Landlock\n");
 		return 0;
 	}
-	snprintf(top, sizeof(top), "/tmp/cloche-test-XXXXXX");
-	must(mkdtemp(top) != NULL);
+	tap_dir(top);
 	snprintf(path, sizeof(path), "%s/inside", top);
 	must(mkdir(path, 0700) == 0);
 	snprintf(path, sizeof(path), "%s/outside", top);

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char top[64] = "/tmp/cloche-test-narrow-XXXXXX";
+static char top[TAP_DIR_BYTES];
 
 /* The line of check that fails, as the exit status; 0 if all is well. */
 #define want(cond)                                                                                 \
@@ -131,7 +131,8 @@ int main(void)
 		printf("1..0 # SKIP no user namespaces\n");
 		return 0;
 	}
-	must(mkdtemp(top) != NULL && chmod(top, 0777) == 0);
+	tap_dir(top);
+	must(chmod(top, 0777) == 0);
 	run_test(every_kind_is_narrow);
 	fs_remove_tree(AT_FDCWD, top);
 	return tap_done();

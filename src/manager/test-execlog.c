@@ -17,15 +17,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char dir[64];
+static char dir[TAP_DIR_BYTES];
 static int dirfd_ = -1;
 
 static void fresh(void)
 {
 	if (dir[0])
 		fs_remove_tree(AT_FDCWD, dir);
-	snprintf(dir, sizeof(dir), "/tmp/cloche-test-XXXXXX");
-	must(mkdtemp(dir) != NULL);
+	tap_dir(dir);
 	fd_close(dirfd_);
 	dirfd_ = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(dirfd_ >= 0);

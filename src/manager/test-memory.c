@@ -7,11 +7,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define GIB ((uint64_t)1 << 30)
 
-static char top[] = "/tmp/cloche-test-memory-XXXXXX";
+static char top[TAP_DIR_BYTES];
 
 static const char *at(const char *dir, const char *file)
 {
@@ -82,7 +81,7 @@ static void this_machine(void)
 
 int main(void)
 {
-	must(mkdtemp(top));
+	tap_dir(top);
 	run_test(version_2);
 	run_test(version_1);
 	run_test(this_machine);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static int base;
-static char owners[64];
+static char owners[TAP_DIR_BYTES + 16];
 
 static size_t count_files(void)
 {
@@ -212,9 +212,9 @@ static void sums_do_not_wrap(void)
 
 int main(void)
 {
-	char path[] = "/tmp/cloche-test-owner-XXXXXX";
+	char path[TAP_DIR_BYTES];
 
-	must(mkdtemp(path));
+	tap_dir(path);
 	must(setenv("CLOCHE_RUNTIME_DIR", path, 1) == 0);
 	base = rundir_open(NULL);
 	must(base >= 0);

@@ -18,13 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char dir[64];
+static char dir[TAP_DIR_BYTES];
 static int base = -1;
 
 static void fresh(void)
 {
-	snprintf(dir, sizeof(dir), "/tmp/cloche-test-XXXXXX");
-	must(mkdtemp(dir) != NULL);
+	tap_dir(dir);
 	setenv("CLOCHE_RUNTIME_DIR", dir, 1);
 	fd_close(base);
 	base = rundir_open(NULL);
@@ -299,13 +298,14 @@ static void on_failed(void *user, const char *id, const char *why)
 static void findings_that_cannot_be_kept(void)
 {
 	_cleanup_(buf_donep) struct buf told = BUF_INIT(4096);
-	char granted[] = "/tmp/cloche-test-XXXXXX", id[RUNDIR_ID_BYTES + 1];
+	char granted[TAP_DIR_BYTES], id[RUNDIR_ID_BYTES + 1];
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	struct cleanup c;
 	int output[2], saved = dup(STDERR_FILENO);
 	char byte;
 
-	must(mkdtemp(granted) != NULL && pipe2(output, O_CLOEXEC | O_NONBLOCK) == 0);
+	tap_dir(granted);
+	must(pipe2(output, O_CLOEXEC | O_NONBLOCK) == 0);
 	close(openat(base, ".planted", O_CREAT | O_WRONLY, 0600));
 	must(dup2(output[1], STDERR_FILENO) >= 0);
 	crash_with_a_finding(id, granted);

@@ -25,7 +25,7 @@ enum { OPERATIONS = 20000, KILLS = 200, KEYS = 40, EVENT_EACH = 20, DELETE_EACH 
 #define FROM ((uint64_t)64 << 10)
 
 /* In memory if that is possible: no disk is under test. */
-static char dir[64], libexec[80];
+static char dir[TAP_DIR_BYTES], libexec[80];
 static int dirfd_ = -1;
 
 /* What the first n operations have left: which one set each key, 0 if it is not there. */
@@ -254,9 +254,7 @@ int main(int argc, char **argv)
 	/* We are also what is started to compact. */
 	if (argc == 4 && strcmp(argv[1], "compact") == 0)
 		return compactor_program(argv[2], argv[3]);
-	snprintf(dir, sizeof(dir), "%s/test-recorder-crash-XXXXXX",
-		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	must(mkdtemp(dir));
+	tap_fast_dir(dir);
 	must((dirfd_ = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0);
 	snprintf(libexec, sizeof(libexec), "%s/libexec", dir);
 	must(mkdir(libexec, 0700) == 0);

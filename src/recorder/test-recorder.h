@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/test-recorder-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 static int top = -1;
 static unsigned made;
 
@@ -123,7 +123,7 @@ static inline void record(
 
 static inline void testing_begin(void)
 {
-	must(mkdtemp(dir) != NULL);
+	tap_dir(dir);
 	top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(top >= 0);
 }

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char top[64];
+static char top[TAP_DIR_BYTES];
 
 /* "ro src" or "rw src" for each mount below the working directory, "-- src" for what is hidden. */
 static void check_mounts(const char *rules, const char *want)
@@ -75,8 +75,8 @@ int main(void)
 {
 	static const char *const dirs[] = {"src", "src/a", "src/a/b", "src/a/b/c", "src/d"};
 
-	snprintf(top, sizeof(top), "/tmp/cloche-test-srt-XXXXXX");
-	must(mkdtemp(top) && chdir(top) == 0);
+	tap_dir(top);
+	must(chdir(top) == 0);
 	must(setenv("CLOCHE_STATE_DIR", top, 1) == 0);
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
 		must(mkdir(dirs[i], 0700) == 0);

@@ -32,7 +32,7 @@ struct progress {
 };
 
 /* In memory if that is possible: each write is synced, and no disk is under test. */
-static char dir[64];
+static char dir[TAP_DIR_BYTES];
 static struct progress *progress;
 
 static struct agent_event *make_event(int round, int n)
@@ -227,9 +227,7 @@ static void test_killed_at_any_moment(void)
 
 int main(void)
 {
-	snprintf(dir, sizeof(dir), "%s/test-session-crash-XXXXXX",
-		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	must(mkdtemp(dir));
+	tap_fast_dir(dir);
 	progress = mmap(
 		NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(progress != MAP_FAILED);

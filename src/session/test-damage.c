@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char top[] = "/tmp/test-session-damage-XXXXXX";
+static char top[TAP_DIR_BYTES];
 static char dir[256], file[512];
 
 /* Each test has a directory of its own. */
@@ -145,7 +145,7 @@ static void test_usage_and_id_may_be_missing(void)
 
 int main(void)
 {
-	must(mkdtemp(top));
+	tap_fast_dir(top);
 	run_test(test_damaged_file_is_set_aside);
 	run_test(test_damaged_file_stays_until_the_first_write);
 	run_test(test_new_context_is_not_there_until_the_first_write);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/test-session-events-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 static int dirfd_ = -1;
 
 static void raw_write(const char *text, int flags)
@@ -156,7 +156,7 @@ static void test_limit_of_a_reply(void)
 
 int main(void)
 {
-	must(mkdtemp(dir));
+	tap_fast_dir(dir);
 	dirfd_ = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(dirfd_ >= 0);
 	run_test(test_replies_are_separated);

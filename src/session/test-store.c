@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char top[] = "/tmp/test-session-store-XXXXXX";
+static char top[TAP_DIR_BYTES];
 static char dir[256];
 
 /* Each test has a directory of its own. */
@@ -504,7 +504,7 @@ static void test_bytes_that_are_no_utf8(void)
 
 int main(void)
 {
-	must(mkdtemp(top));
+	tap_fast_dir(top);
 	run_test(test_new_context);
 	run_test(test_made_ids_differ);
 	run_test(test_id_must_agree);

@@ -11,7 +11,7 @@
  * disk can be opened again afterwards. */
 
 /* In memory if that is possible: each write is synced, and no disk is under test. */
-static char dir[64];
+static char dir[TAP_DIR_BYTES];
 
 /* jansson 2.14's lexer does not notice when its text buffer, which grows by powers of two, could
  * not grow, and then runs over its end. That is not ours to test. */
@@ -130,9 +130,7 @@ static void test_older_file(void)
 int main(void)
 {
 	json_set_alloc_funcs(json_malloc, free);
-	snprintf(dir, sizeof(dir), "%s/test-session-torture-XXXXXX",
-		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	must(mkdtemp(dir));
+	tap_fast_dir(dir);
 	run_test(test_every_allocation_fails_once);
 	run_test(test_older_file);
 	clean_up();

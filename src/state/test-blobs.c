@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/test-state-blobs-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 static int dirfd_ = -1;
 
 /* printf abc | sha256sum */
@@ -136,7 +136,7 @@ static void test_lock(void)
 
 int main(void)
 {
-	must(mkdtemp(dir) != NULL);
+	tap_fast_dir(dir);
 	dirfd_ = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(dirfd_ >= 0);
 	run_test(test_there_and_back);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/test-state-compact-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 static int dirfd_ = -1;
 
 static void add(struct oplog *l, enum state_op_kind kind, const char *subject, const char *object,
@@ -320,7 +320,7 @@ static void test_generated(void)
 int main(void)
 {
 	seeded_begin();
-	must(mkdtemp(dir) != NULL);
+	tap_fast_dir(dir);
 	dirfd_ = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(dirfd_ >= 0);
 	run_test(test_as_the_original);

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/test-state-oplog-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 static int dirfd_ = -1;
 
 static struct state_op set_op(const char *key, const char *value)
@@ -223,7 +223,7 @@ static void test_limits_of_the_tables(void)
 	memset(much, 'x', sizeof(much) - 1);
 	open_state(&s, "limits");
 	for (; r == 0 && i < 100; i++) {
-		char key[8];
+		char key[16];
 		struct state_op op;
 
 		snprintf(key, sizeof(key), "K%d", i);
@@ -277,7 +277,7 @@ static void test_long_log(void)
 	_cleanup_(state_closep) struct state s = STATE_INIT, late = STATE_INIT, again = STATE_INIT;
 	_cleanup_(state_closep) struct state torn = STATE_INIT;
 	struct compaction done;
-	char key[8], value[16];
+	char key[16], value[16];
 	struct stat st;
 
 	open_state(&s, "long");
@@ -350,7 +350,7 @@ static void test_many_writers(void)
 	must(state_refresh(&s, NULL) == 0);
 	check_int(s.log.number, WRITERS * EACH);
 	for (int w = 0; w < WRITERS; w++) {
-		char key[8];
+		char key[16];
 
 		snprintf(key, sizeof(key), "W%d", w);
 		check_value(&s, key, "199");
@@ -575,7 +575,7 @@ static void test_tables_only(void)
 
 int main(void)
 {
-	must(mkdtemp(dir) != NULL);
+	tap_fast_dir(dir);
 	dirfd_ = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(dirfd_ >= 0);
 	run_test(test_two_handles);

@@ -13,7 +13,7 @@
 
 /* Homes as version managers leave them, made below a directory of our own; expectations are written
  * with "~" for the home and "@" for that directory. */
-static char top[256], path[4096], *env[8], home[512], cwd[512], opt_dir[512];
+static char top[TAP_DIR_BYTES], path[4096], *env[8], home[512], cwd[512], opt_dir[512];
 static struct cloche_err err;
 static struct toolchain_query q;
 
@@ -80,8 +80,7 @@ static void fresh(const char *a, const char *b)
 {
 	if (top[0])
 		fs_remove_tree(AT_FDCWD, top);
-	snprintf(top, sizeof(top), "/tmp/cloche-test-XXXXXX");
-	must(mkdtemp(top) != NULL);
+	tap_dir(top);
 	dirs("~/project");
 	snprintf(path, sizeof(path), "%s%s%s%srelative::/usr/bin:/bin", a ? place(a) : "",
 		a ? ":" : "", b ? place(b) : "", b ? ":" : "");

@@ -60,11 +60,11 @@ static void test_lengths(void)
 /* A file that is too large for ustar. Its data ends in a full pipe, behind the headers. */
 static void test_large_file(void)
 {
-	char top[] = "/tmp/cloche-test-unpack-XXXXXX", out[2048] = "";
+	char top[TAP_DIR_BYTES], out[2048] = "";
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	int list = memfd_create("list", MFD_CLOEXEC), p[2], dir, big;
 
-	must(mkdtemp(top));
+	tap_dir(top);
 	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(dir >= 0 && list >= 0 && write(list, "a big\n", 6) == 6);
 	must(lseek(list, 0, SEEK_SET) == 0 && fd_pipe(p) == 0);

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char dir[64];
+static char dir[TAP_DIR_BYTES];
 
 static void test_plan(void)
 {
@@ -240,8 +240,7 @@ static void test_told(void)
 
 int main(void)
 {
-	snprintf(dir, sizeof(dir), "/tmp/cloche-test-XXXXXX");
-	must(mkdtemp(dir) != NULL);
+	tap_dir(dir);
 	run_test(test_plan);
 	run_test(test_other_names);
 	run_test(test_no_memory);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tap.h"
 
+#include "place.h"
+
 #include <signal.h>
 #include <stdarg.h>
 
@@ -58,6 +60,22 @@ void tap_bail(const char *file, int line, const char *what)
 {
 	printf("Bail out! %s:%d: %s\n", file, line, what);
 	exit(1);
+}
+
+static void make_dir(const char *place, char ret[TAP_DIR_BYTES])
+{
+	snprintf(ret, TAP_DIR_BYTES, "%s/cloche-test-XXXXXX", place);
+	must(mkdtemp(ret));
+}
+
+void tap_dir(char ret[TAP_DIR_BYTES])
+{
+	make_dir("/tmp", ret);
+}
+
+void tap_fast_dir(char ret[TAP_DIR_BYTES])
+{
+	make_dir(fast_place(), ret);
 }
 
 void tap_skip(const char *reason)

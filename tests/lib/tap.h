@@ -50,6 +50,16 @@ void tap_run(const char *name, void (*fn)(void));
 
 #define run_test(fn) tap_run(#fn, (fn))
 
+enum { TAP_DIR_BYTES = 64 };
+
+/* Makes a directory of this program's own in /tmp, of mode 0700, and writes its path. The caller
+ * removes it. */
+void tap_dir(char ret[TAP_DIR_BYTES]);
+
+/* The same where files cost least (place.h): for a program that makes and removes thousands.
+ * Nothing that runs in a room sees it. */
+void tap_fast_dir(char ret[TAP_DIR_BYTES]);
+
 /* The test under way cannot run here: reported as skipped, with the reason (borrowed), unless a
  * check has failed. The caller returns after it. */
 void tap_skip(const char *reason);

@@ -94,6 +94,13 @@ def tap_main(tests, at_once=False):
     return 1 if failed else 0
 
 
+def rounds(count):
+    """How many rounds of something random: all of them, or a part, in tens, where the same is done a second
+    time as an ordinary user (tools/test)."""
+    part = int(os.environ.get("CLOCHE_TEST_PART", "1"))
+    return min(count, -(-count // (10 * part)) * 10)
+
+
 def at_once(one, items):
     """one(item) for each of the items, all at the same time. Raises the first failure."""
     with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:

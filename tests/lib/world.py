@@ -340,5 +340,6 @@ def dice(seed=None):
     """Random choices; the seed is printed, so that a failure can be had again."""
     seed = seed or int(os.environ.get("CLOCHE_TEST_SEED", "0")) or \
         int.from_bytes(os.urandom(4), "big")
-    print("# seed %d" % seed, flush=True)
+    part = os.environ.get("CLOCHE_TEST_PART", "1")
+    print("# CLOCHE_TEST_SEED=%d CLOCHE_TEST_PART=%s" % (seed, part), flush=True)
     return random.Random(seed)

@@ -17,7 +17,7 @@
 
 enum { ORDINARY_ID = 12345, M = 1 << CGROUP_MEMORY, P = 1 << CGROUP_PIDS, C = 1 << CGROUP_CPU };
 
-static char top[] = "/tmp/cloche-test-cgroup-XXXXXX";
+static char top[TAP_DIR_BYTES];
 static struct cloche_err err;
 
 static const char *at(const char *dir, const char *file)
@@ -203,7 +203,7 @@ static void a_limit_that_cannot_be_set_leaves_a_reason(void)
 
 	fresh();
 	check_int(cgroup_plan(top, "t", &limits, &plan, &err), 0);
-	check(str_starts(buf_str(&plan), STR("cgroup /tmp/cloche-test-cgroup-")));
+	check(str_starts(buf_str(&plan), STR("cgroup /tmp/cloche-test-")));
 	check(str_ends(buf_str(&plan), STR("/cloche-t\n")));
 	must(cgroup_make(top, "t", &limits, &g, &err) == 0);
 	check(cgroup_lacks(&g, CGROUP_MEMORY) && cgroup_lacks(&g, CGROUP_CPU) &&
@@ -276,7 +276,7 @@ static void only_groups_of_ours_are_reaped(void)
 
 int main(void)
 {
-	must(mkdtemp(top) != NULL);
+	tap_dir(top);
 	run_test(places_are_found);
 	run_test(a_group_beside_ours_is_preferred);
 	run_test(the_root_may_have_processes);

@@ -14,7 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static char top[64];
+static char top[TAP_DIR_BYTES];
 static int at = -1;
 static struct cloche_err err;
 
@@ -23,8 +23,7 @@ static void fresh(void)
 	if (top[0])
 		fs_remove_tree(AT_FDCWD, top);
 	fd_close(at);
-	snprintf(top, sizeof(top), "/tmp/cloche-test-XXXXXX");
-	must(mkdtemp(top) != NULL);
+	tap_dir(top);
 	at = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(at >= 0 && mkdirat(at, "u", 0755) == 0 && mkdirat(at, "l", 0755) == 0);
 }

@@ -392,12 +392,14 @@ static void reaping_touches_only_our_groups(void)
  */
 static void a_directory_that_cannot_be_searched(void)
 {
-	char one[] = "/tmp/cloche-test-apart-XXXXXX", two[] = "/tmp/cloche-test-apart-XXXXXX";
+	char one[TAP_DIR_BYTES], two[TAP_DIR_BYTES];
 	_cleanup_fd_ int control = -1, source = -1;
 	struct apart a;
 	bool root = geteuid() == 0;
 
-	must(mkdtemp(one) && mkdtemp(two) && chmod(one, root ? 0755 : 0700) == 0);
+	tap_dir(one);
+	tap_dir(two);
+	must(chmod(one, root ? 0755 : 0700) == 0);
 	control = open(one, O_PATH | O_CLOEXEC);
 	source = open(two, O_PATH | O_CLOEXEC);
 	must(control >= 0 && source >= 0);

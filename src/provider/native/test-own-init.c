@@ -4,7 +4,7 @@
 #include <grp.h>
 #include <stdarg.h>
 
-char self[PATH_MAX], dir[64];
+char self[PATH_MAX], dir[TAP_DIR_BYTES];
 struct cloche_err room_err;
 
 const char *in_dir(const char *name)
@@ -26,8 +26,7 @@ void fresh_dir(void)
 {
 	if (dir[0])
 		fs_remove_tree(AT_FDCWD, dir);
-	snprintf(dir, sizeof(dir), "/tmp/cloche-test-XXXXXX");
-	must(mkdtemp(dir) != NULL);
+	tap_dir(dir);
 	must(chmod(dir, 0755) == 0);
 }
 

@@ -20,7 +20,7 @@
 
 enum { ORDINARY_ID = 12345 };
 
-extern char self[PATH_MAX], dir[64];
+extern char self[PATH_MAX], dir[TAP_DIR_BYTES];
 extern struct cloche_err room_err;
 
 /* A path in the test's own directory; one of a few static buffers. */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char dir_path[] = "/tmp/test-shipped-XXXXXX";
+static char dir_path[TAP_DIR_BYTES];
 static int dir, host, copy;
 
 static const char *const named[] = {"etc/fonts", "etc/services", "etc/missing", NULL};
@@ -192,7 +192,7 @@ static void test_one_copy_for_each_state(void)
 
 int main(void)
 {
-	must(mkdtemp(dir_path));
+	tap_dir(dir_path);
 	dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(dir >= 0);
 	host = copy = -1;
