@@ -13,21 +13,18 @@ void asks_done(struct asks *a)
 int asks_add(struct asks *a, const struct ask_line *line, struct cloche_err *err)
 {
 	struct str text = buf_str(&line->text);
+	char **lines;
 
 	if (line->error == -ENOMEM)
 		return err_nomem(err);
 	a->bytes += text.n + 1;
 	if (line->error < 0 || a->bytes > ASKS_BYTES_MAX)
 		return err_set(err, E_LIMIT, "it asks for more than anybody could read");
-	if (a->n + 2 > a->cap) {
-		size_t cap = a->cap ? 2 * a->cap : 16;
-		char **grown = reallocarray(a->lines, cap, sizeof(*grown));
-
-		if (!grown)
-			return err_nomem(err);
-		a->lines = grown;
-		a->cap = cap;
-	}
+	/* One more for the NULL at the end. */
+	lines = array_room(a->lines, a->n + 1, &a->cap, sizeof(*lines));
+	if (!lines)
+		return err_nomem(err);
+	a->lines = lines;
 	a->lines[a->n] = str_dup(text);
 	if (!a->lines[a->n])
 		return err_nomem(err);

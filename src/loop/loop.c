@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { BATCH = 64, HEAP_START = 16 };
+enum { BATCH = 64 };
 /* Batches begin with this much in progress at once, and end when it was less for this long. */
 enum { BATCHES_FROM = 8 };
 #define BATCHES_USEC (20 * USEC_PER_MSEC)
@@ -142,6 +142,8 @@ static void heap_down(struct loop *l, size_t slot)
 int loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t at_mono_usec,
 	void (*cb)(struct loop_timer *timer))
 {
+	struct loop_timer **heap;
+
 	if (t->loop) {
 		bool later = at_mono_usec > t->at;
 
@@ -153,15 +155,10 @@ int loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t at_mono_usec,
 			heap_up(l, t->slot);
 		return 0;
 	}
-	if (l->heap_n == l->heap_cap) {
-		size_t cap = l->heap_cap ? l->heap_cap * 2 : HEAP_START;
-		struct loop_timer **heap = reallocarray(l->heap, cap, sizeof(struct loop_timer *));
-
-		if (!heap)
-			return -ENOMEM;
-		l->heap = heap;
-		l->heap_cap = cap;
-	}
+	heap = array_room(l->heap, l->heap_n, &l->heap_cap, sizeof(struct loop_timer *));
+	if (!heap)
+		return -ENOMEM;
+	l->heap = heap;
 	*t = (struct loop_timer){.loop = l, .at = at_mono_usec, .cb = cb};
 	heap_put(l, l->heap_n++, t);
 	heap_up(l, t->slot);

@@ -210,19 +210,16 @@ static int by_bytes(const void *a, const void *b)
 
 static int names_add(struct walk *w, struct names *s, const char *name)
 {
+	char **v;
+
 	if (w->entries++ >= CHANGES_MAX_ENTRIES) {
 		note_incomplete(w, E_LIMIT, "too many entries");
 		return 1;
 	}
-	if (s->n == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 32;
-		char **grown = reallocarray(s->v, cap, sizeof(*grown));
-
-		if (!grown)
-			return err_nomem(w->err);
-		s->v = grown;
-		s->cap = cap;
-	}
+	v = array_room(s->v, s->n, &s->cap, sizeof(*v));
+	if (!v)
+		return err_nomem(w->err);
+	s->v = v;
 	s->v[s->n] = strdup(name);
 	return s->v[s->n] ? (int)(s->n++, 0) : err_nomem(w->err);
 }
