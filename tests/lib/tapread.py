@@ -4,11 +4,13 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 UNDER_WAY = set()  # process groups
+ENDING = threading.Event()
 LINE = re.compile(r"^(not )?ok\b\s*(\d*)\s*(?:- )?(.*?)(?:\s*#\s*(SKIP|TODO)\b\s*(.*))?$", re.I)
 # What a program that tries things by chance says once, at its start or in one test.
 SEED = re.compile(r"^# (CLOCHE_TEST_SEED=|seed )\d")
@@ -85,18 +87,30 @@ def end_group(pid, number=signal.SIGKILL):
         pass
 
 
-def end_all():
-    """Who is interrupted takes down what it has made; who does not end is killed."""
-    for number, patience in ((signal.SIGINT, 10), (signal.SIGKILL, 0)):
+def end_all(patience=20):
+    """Who is interrupted takes down what it has made; who does not end is killed. Nothing is begun any more."""
+    ENDING.set()
+    for number, seconds in ((signal.SIGINT, patience), (signal.SIGKILL, 0)):
         for pid in list(UNDER_WAY):
             end_group(pid, number)
-        until = time.monotonic() + patience
+        until = time.monotonic() + seconds
         while UNDER_WAY and time.monotonic() < until:
             time.sleep(.1)
 
 
+def end_when_interrupted():
+    """For a test that runs programs itself: their process groups do not notice that it is interrupted."""
+    def interrupted(number, frame):
+        signal.signal(number, signal.SIG_IGN)
+        end_all(10)
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGINT, interrupted)
+
+
 def run_tap(argv, timeout, env, cwd):
     """Runs one program in a process group of its own, so that a hang can be ended whole."""
+    if ENDING.is_set():
+        sys.exit()
     start = time.monotonic()
     hung = threading.Event()
     with tempfile.TemporaryFile() as out:
@@ -114,6 +128,8 @@ def run_tap(argv, timeout, env, cwd):
         _, status, usage = os.wait4(p.pid, 0)
         watch.cancel()
         UNDER_WAY.discard(p.pid)
+        if ENDING.is_set():
+            sys.exit()
         p.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         text = out.read().decode("utf-8", "replace")
