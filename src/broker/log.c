@@ -285,8 +285,6 @@ static int write_event(struct broker *b, const struct net_event *e)
 		return connection_event(b, e, "not HTTP: ");
 	case NET_EVENT_TLS:
 		return connection_event(b, e, "TLS: ");
-	case NET_EVENT_DIRECT_IP:
-		return connection_event(b, e, "direct address: ");
 	case NET_EVENT_LIMIT:
 	case NET_EVENT_KIND_END:
 		break;

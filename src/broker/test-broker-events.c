@@ -29,8 +29,6 @@ static void test_events(void)
 		{NET_EVENT_NOT_HTTP, "a.test (198.18.0.1:443)", "ssh", "",
 			"\nBLOCKED CONNECT a.test:443 -> 403 (not HTTP: ssh)\n"},
 		{NET_EVENT_METHOD, "a.test", "TRACE", "", " -> 403 (method not allowed: TRACE)\n"},
-		{NET_EVENT_DIRECT_IP, "192.0.2.1:443", "no name", "",
-			"\nBLOCKED CONNECT 192.0.2.1:443 -> 403 (direct address: no name)\n"},
 		{NET_EVENT_TLS, "a.test", "no SNI", "", "no SNI"},
 		/* The last: the log has all when it has this. */
 		{NET_EVENT_UPGRADE, "a.test", "websocket", "", "websocket"},

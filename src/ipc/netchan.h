@@ -139,8 +139,7 @@ MESSAGE_STRUCT(net_open, NET_OPEN_FIELDS);
 	F(U16, status)                                                                             \
 	F(ENUM, body, net_body, NET_BODY_END)                                                      \
 	F(U64, length)                                                                             \
-	F(BOOL, close)   /* the gateway closes the room's connection after it */                   \
-	F(BOOL, refused) /* HEAD: refused by policy; the answer is the broker's own */             \
+	F(BOOL, close) /* the gateway closes the room's connection after it */                     \
 	F(U16, fields_n, .max = NET_MAX_FIELDS)
 MESSAGE_STRUCT(net_response, NET_RESPONSE_FIELDS);
 
@@ -166,13 +165,12 @@ enum net_event_kind {
 	/* a: the host that was connected to (the SNI, if there is one), c: "host", "port" or
 	 * "scheme"; b: what the request says instead: its host, host:port or scheme */
 	NET_EVENT_MISMATCH,
-	NET_EVENT_CONNECT,   /* a: method or protocol ("CONNECT", "SOCKS5"), b: its target */
-	NET_EVENT_METHOD,    /* a: host, b: a method that is refused everywhere ("TRACE") */
-	NET_EVENT_UPGRADE,   /* a: host, b: protocol asked for */
-	NET_EVENT_NOT_HTTP,  /* a: destination "ip:port" or name, b: what the bytes looked like */
-	NET_EVENT_TLS,       /* a: the SNI if it is a name, else the destination; b: why */
-	NET_EVENT_DIRECT_IP, /* a: destination, b: detail */
-	NET_EVENT_LIMIT,     /* a: which limit, b: detail */
+	NET_EVENT_CONNECT,  /* a: method or protocol ("CONNECT", "SOCKS5"), b: its target */
+	NET_EVENT_METHOD,   /* a: host, b: a method that is refused everywhere ("TRACE") */
+	NET_EVENT_UPGRADE,  /* a: host, b: protocol asked for */
+	NET_EVENT_NOT_HTTP, /* a: destination "ip:port" or name, b: what the bytes looked like */
+	NET_EVENT_TLS,      /* a: the SNI if it is a name, else the destination; b: why */
+	NET_EVENT_LIMIT,    /* a: which limit, b: detail */
 	NET_EVENT_KIND_END
 };
 
