@@ -8,10 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS = 300, STEP_USEC = 20 };
+enum { ROUNDS = 300, STEP_USEC = 20, SPIN_USEC = 500 };
 
 static void spin_until(uint64_t when)
 {
+	uint64_t now = clock_mono_usec();
+
+	if (now + SPIN_USEC < when)
+		usleep((useconds_t)(when - SPIN_USEC - now));
 	while (clock_mono_usec() < when)
 		;
 }

@@ -12,12 +12,13 @@ JOBS = 4
 PARTS = ("cloche-supervis", "init", "cloche-gateway", "cloche-broker")
 
 
-def pss_kib(pids):
-    """Proportional memory: what is shared counts for each by its share."""
+def pss_kib(pids, kind="Pss"):
+    """Proportional memory: what is shared counts for each by its share. kind "Anonymous": what is no file's, which does
+    not change with who else has the files."""
     total = 0
     for pid in pids:
         for line in read("/proc/%d/smaps_rollup" % pid).split("\n"):
-            if line.startswith("Pss:"):
+            if line.startswith(kind + ":"):
                 total += int(line.split()[1])
     return total
 
@@ -181,7 +182,7 @@ def many_commands(world, count):
 
     def now():
         time.sleep(0.5)
-        return len(descriptors(pid)), pss_kib([pid])
+        return len(descriptors(pid)), pss_kib([pid], "Anonymous")
     # What it keeps of past commands is bounded: first that is filled.
     use(count // 2)
     first = now()
