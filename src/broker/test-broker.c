@@ -445,7 +445,7 @@ static void test_log_fails_at_trailers(void)
 	rig_serve(&w.g);
 	id = rig_open(&w.g, &(struct ask){.host = "a.site.test",
 				    .method = "POST",
-				    .target = "/echo",
+				    .target = "/sink",
 				    .body = NET_BODY_STREAM});
 	read_until(fd, "\"event\":\"intent\"");
 	close(fd);
