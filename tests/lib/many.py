@@ -12,9 +12,9 @@ JOBS = 4
 PARTS = ("cloche-supervis", "init", "cloche-gateway", "cloche-broker")
 
 
-def pss_kib(pids, kind="Pss"):
-    """Proportional memory: what is shared counts for each by its share. kind "Anonymous": what is no file's, which does
-    not change with who else has the files."""
+def memory_of(pids, kind):
+    """KiB. Kind "Pss": what is shared counts for each by its share. "Anonymous": what is no file's, which does not
+    change with who else has the files."""
     total = 0
     for pid in pids:
         for line in read("/proc/%d/smaps_rollup" % pid).split("\n"):
@@ -116,7 +116,7 @@ class Standing:
         parts = {name: 0 for name in PARTS}
         for s in self.supervisors:
             for pid, name in tree(s).items():
-                kib = pss_kib([pid])
+                kib = memory_of([pid], "Pss")
                 found["processes"] += 1
                 found["descriptors"] += len(descriptors(pid))
                 found["pss"] += kib
@@ -182,7 +182,7 @@ def many_commands(world, count):
 
     def now():
         time.sleep(0.5)
-        return len(descriptors(pid)), pss_kib([pid], "Anonymous")
+        return len(descriptors(pid)), memory_of([pid], "Anonymous")
     # What it keeps of past commands is bounded: first that is filled.
     use(count // 2)
     first = now()

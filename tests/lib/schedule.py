@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the programs of all groups of tests beside each other. Theory of operation:
 
-Most tests wait for most of their time. So there are always JOBS programs under way, one of them of the group
-whose turn it is; and if the processors have nothing to do, more. Those that take long begin first, so that
-none is left alone at the end. On a busy machine there are no more at once than JOBS. Of one lane (programs that must not meet each other) there is
-never more than one under way. What is alone runs after all the others, and with nothing beside it.
+Most tests wait for most of their time. So there are always JOBS programs under way, and one more if none
+of them is of the group whose turn it is; and if the processors have nothing to do, more. Those that take
+long begin first, so that none is left alone at the end. On a busy machine there are thus no more at once
+than JOBS and one. Of one lane (programs that must not meet each other) there is never more than one under
+way. What is alone runs after all the others, and with nothing beside it.
 
 What is printed is in the order of the groups: what a later group says waits until it is its turn."""
 import os
@@ -93,8 +94,9 @@ class Schedule:
                 return j
         now = sum(not j.beside for j in self.running)
         turn = self.groups[self.turn]
-        if now < JOBS and not any(j.group == turn and not j.beside for j in self.running):
-            return min(can, key=lambda j: self.groups.index(j.group))
+        its_turn = [j for j in can if j.group == turn]
+        if its_turn and now <= JOBS and not any(j.group == turn and not j.beside for j in self.running):
+            return its_turn[0]
         if now < JOBS or now < JOBS_MAX and self.processors.are_idle():
             return max(can, key=lambda j: j.expected)
         return None

@@ -88,9 +88,11 @@ def end_group(pid, number=signal.SIGKILL):
 
 
 def end_all(patience=20):
-    """Who is interrupted takes down what it has made; who does not end is killed. Nothing is begun any more."""
+    """Who is interrupted takes down what it has made; who does not end is killed. Nothing is begun any more, and a
+    second Ctrl-C changes nothing. For the main thread, while others are in run_tap()."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     ENDING.set()
-    for number, seconds in ((signal.SIGINT, patience), (signal.SIGKILL, 0)):
+    for number, seconds in ((signal.SIGINT, patience), (signal.SIGKILL, 5)):
         for pid in list(UNDER_WAY):
             end_group(pid, number)
         until = time.monotonic() + seconds
@@ -101,32 +103,37 @@ def end_all(patience=20):
 def end_when_interrupted():
     """For a test that runs programs itself: their process groups do not notice that it is interrupted."""
     def interrupted(number, frame):
-        signal.signal(number, signal.SIG_IGN)
         end_all(10)
         raise KeyboardInterrupt
     signal.signal(signal.SIGINT, interrupted)
 
 
 def run_tap(argv, timeout, env, cwd):
-    """Runs one program in a process group of its own, so that a hang can be ended whole."""
+    """Runs one program in a process group of its own, so that a hang can be ended whole; it gets the time to do so
+    itself with what it has in other groups."""
     if ENDING.is_set():
         sys.exit()
     start = time.monotonic()
-    hung = threading.Event()
+    hung, ended = threading.Event(), threading.Event()
     with tempfile.TemporaryFile() as out:
         p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                              env=env, cwd=cwd, start_new_session=True)
         UNDER_WAY.add(p.pid)
+        if ENDING.is_set():
+            end_group(p.pid, signal.SIGINT)
 
         def end():
             hung.set()
-            end_group(p.pid)
+            end_group(p.pid, signal.SIGINT)
+            if not ended.wait(20):
+                end_group(p.pid)
         watch = threading.Timer(timeout, end)
         watch.daemon = True
         watch.start()
         # Instead of wait(): with what it and those that it waited for have used.
         _, status, usage = os.wait4(p.pid, 0)
         watch.cancel()
+        ended.set()
         UNDER_WAY.discard(p.pid)
         if ENDING.is_set():
             sys.exit()
