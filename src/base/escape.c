@@ -57,7 +57,10 @@ int escape_terminal(struct buf *out, struct str s)
 
 static bool is_json_plain(char c)
 {
-	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+	static const bool plain[256] = {
+		[' ' ... '!'] = true, ['#' ... '['] = true, [']' ... '~'] = true};
+
+	return plain[(unsigned char)c];
 }
 
 size_t escape_json_plain(struct str s, bool ascii)

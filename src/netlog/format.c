@@ -70,6 +70,12 @@ _printf_(2, 3) static void line_printf(struct line *l, const char *fmt, ...)
 	va_end(ap);
 }
 
+static void line_number(struct line *l, uint64_t value)
+{
+	if (l->error == 0)
+		l->error = buf_add_uint(l->out, value);
+}
+
 /* A text that is a single word in the line. */
 static void line_word(struct line *l, struct str s, size_t share)
 {
@@ -181,7 +187,8 @@ static void plain_request(struct line *l, const struct netlog_event *ev)
 
 	line_add(l, closed ? STR("CLOSED ") : ev->allowed ? STR("ALLOWED ") : STR("BLOCKED "));
 	line_method_url(l, ev);
-	line_printf(l, " -> %d", MAX(ev->status, 0));
+	line_add(l, STR(" -> "));
+	line_number(l, (uint64_t)MAX(ev->status, 0));
 	line_note(l, ev->note);
 	line_owner(l, ev);
 	line_tags(l, ev);
@@ -353,14 +360,15 @@ static void json_number(struct jsonout *o, const char *key, uint64_t value)
 
 static void json_transfer(struct jsonout *o, const struct netlog_event *ev)
 {
-	char ms[32];
+	unsigned part = (unsigned)(ev->duration_usec % USEC_PER_MSEC);
+	const char fraction[] = {'.', (char)('0' + part / 100), (char)('0' + part / 10 % 10),
+		(char)('0' + part % 10)};
 
 	if (!ev->has_transfer)
 		return;
-	snprintf(ms, sizeof(ms), "%llu.%03u",
-		(unsigned long long)(ev->duration_usec / USEC_PER_MSEC),
-		(unsigned)(ev->duration_usec % USEC_PER_MSEC));
-	jsonout_raw(o, "duration_ms", str_from(ms));
+	jsonout_number(o, "duration_ms", ev->duration_usec / USEC_PER_MSEC);
+	if (o->error == 0)
+		o->error = buf_add(o->b, fraction, sizeof(fraction));
 	json_number(o, "bytes_in", ev->bytes_in);
 	json_number(o, "bytes_out", ev->bytes_out);
 }
