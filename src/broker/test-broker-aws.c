@@ -7,7 +7,6 @@
 #include "tls/testing.h"
 #include "tls/websocket.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <tap.h>
@@ -323,7 +322,6 @@ static void test_another_service(void)
 
 int main(void)
 {
-	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	ca = test_ca_new("Test root");
 	run_test(test_signed_again);
 	run_test(test_not_compressed);

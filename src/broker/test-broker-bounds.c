@@ -7,7 +7,6 @@
 
 #include <arpa/inet.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <tap.h>
@@ -344,7 +343,6 @@ static void test_streams_at_once(void)
 
 int main(void)
 {
-	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	run_test(test_answers);
 	run_test(test_websockets);
 	run_test(test_requests);

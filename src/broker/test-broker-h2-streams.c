@@ -3,7 +3,6 @@
  * read. */
 #include "broker/test-world.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <tap.h>
 
@@ -196,7 +195,6 @@ static void test_held_up(void)
 
 int main(void)
 {
-	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	world_h2 = true;
 	run_test(test_bidi);
 	run_test(test_messages);

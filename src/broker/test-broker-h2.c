@@ -4,7 +4,6 @@
 #include "broker/test-world.h"
 #include "clockwork.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <tap.h>
 #include <unistd.h>
@@ -379,7 +378,6 @@ static void test_grpc_refused(void)
 
 int main(void)
 {
-	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	world_h2 = true;
 	run_test(test_exchange);
 	run_test(test_without_a_body);

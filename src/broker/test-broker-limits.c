@@ -7,7 +7,6 @@
 #include "tls/websocket.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 
 #define ALLOW "domains: [a.test, b.test, c.test]\n"
@@ -369,7 +368,6 @@ static void test_certificates(void)
 
 int main(void)
 {
-	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	clock_hold();
 	run_test(test_pool);
 	run_test(test_sent_again);

@@ -5,7 +5,6 @@
 #include "clockwork.h"
 
 #include <arpa/inet.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <tap.h>
@@ -258,7 +257,6 @@ static void test_protocols_waited_for(void)
 
 int main(void)
 {
-	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	world_h2 = true;
 	run_test(test_protocol_asked);
 	run_test(test_protocol_asked_by_many);

@@ -4,7 +4,6 @@
  * INV-ADDRESS-CHECKED). */
 #include "broker/test-world.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <tap.h>
 #include <unistd.h>
@@ -260,7 +259,6 @@ static void test_unreachable(void)
 
 int main(void)
 {
-	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	world_ca = test_ca_new("Test root");
 	stranger = test_ca_new("Stranger");
 	run_test(test_secret);

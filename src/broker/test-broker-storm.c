@@ -12,7 +12,6 @@
 #include "tls/websocket.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -468,7 +467,6 @@ static void test_storms(void)
 
 int main(void)
 {
-	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	run_test(test_storms);
 	return tap_done();
 }

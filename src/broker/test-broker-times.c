@@ -6,7 +6,6 @@
 #include "http/ws.h"
 #include "tls/websocket.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 #define SEC USEC_PER_SEC
@@ -180,7 +179,6 @@ static void test_websocket(void)
 
 int main(void)
 {
-	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	clock_hold();
 	run_test(test_connecting);
 	run_test(test_handshake);
