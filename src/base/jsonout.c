@@ -16,7 +16,7 @@ static void jsonout_begin(struct jsonout *o, const char *key)
 	char *at;
 
 	if (o->error == 0)
-		o->error = buf_reserve(o->b, n + 4, &at);
+		o->error = buf_reserve(o->b, key ? n + 4 : 1, &at);
 	if (o->error < 0)
 		return;
 	if (o->behind)

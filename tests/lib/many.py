@@ -13,7 +13,7 @@ PARTS = ("cloche-supervis", "init", "cloche-gateway", "cloche-broker")
 
 
 def memory_of(pids, kind):
-    """KiB. Kind "Pss": what is shared counts for each by its share. "Anonymous": what is no file's, which does not
+    """So many KiB are theirs. Kind "Pss": what is shared counts for each by its share. "Anonymous": what is no file's, which does not
     change with who else has the files."""
     total = 0
     for pid in pids:

@@ -96,7 +96,7 @@ class Schedule:
         turn = self.groups[self.turn]
         its_turn = [j for j in can if j.group == turn]
         if its_turn and now <= JOBS and not any(j.group == turn and not j.beside for j in self.running):
-            return its_turn[0]
+            return max(its_turn, key=lambda j: j.expected)
         if now < JOBS or now < JOBS_MAX and self.processors.are_idle():
             return max(can, key=lambda j: j.expected)
         return None

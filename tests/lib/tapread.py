@@ -10,6 +10,7 @@ import threading
 import time
 
 UNDER_WAY = set()  # process groups
+STARTING = threading.Lock()
 ENDING = threading.Event()
 LINE = re.compile(r"^(not )?ok\b\s*(\d*)\s*(?:- )?(.*?)(?:\s*#\s*(SKIP|TODO)\b\s*(.*))?$", re.I)
 # What a program that tries things by chance says once, at its start or in one test.
@@ -88,10 +89,12 @@ def end_group(pid, number=signal.SIGKILL):
 
 
 def end_all(patience=20):
-    """Who is interrupted takes down what it has made; who does not end is killed. Nothing is begun any more, and a
-    second Ctrl-C changes nothing. For the main thread, while others are in run_tap()."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ENDING.set()
+    """Who is interrupted takes down what it has made; who does not end is killed. From here on nothing is begun, and
+    another Ctrl-C changes nothing. Only the main thread may call this, while others are in run_tap()."""
+    with STARTING:
+        ENDING.set()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     for number, seconds in ((signal.SIGINT, patience), (signal.SIGKILL, 5)):
         for pid in list(UNDER_WAY):
             end_group(pid, number)
@@ -109,18 +112,17 @@ def end_when_interrupted():
 
 
 def run_tap(argv, timeout, env, cwd):
-    """Runs one program in a process group of its own, so that a hang can be ended whole; it gets the time to do so
-    itself with what it has in other groups."""
-    if ENDING.is_set():
-        sys.exit()
+    """Runs one program in a process group of its own. One that takes too long is interrupted first, so that it can end
+    what it has in other groups; then its group is killed."""
     start = time.monotonic()
     hung, ended = threading.Event(), threading.Event()
     with tempfile.TemporaryFile() as out:
-        p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                             env=env, cwd=cwd, start_new_session=True)
-        UNDER_WAY.add(p.pid)
-        if ENDING.is_set():
-            end_group(p.pid, signal.SIGINT)
+        with STARTING:
+            if ENDING.is_set():
+                sys.exit()
+            p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                 env=env, cwd=cwd, start_new_session=True)
+            UNDER_WAY.add(p.pid)
 
         def end():
             hung.set()
@@ -130,6 +132,9 @@ def run_tap(argv, timeout, env, cwd):
         watch = threading.Timer(timeout, end)
         watch.daemon = True
         watch.start()
+        os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+        if hung.is_set() or ENDING.is_set():
+            end_group(p.pid)
         # Instead of wait(): with what it and those that it waited for have used.
         _, status, usage = os.wait4(p.pid, 0)
         watch.cancel()
