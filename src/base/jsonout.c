@@ -8,8 +8,8 @@ static void jsonout_char(struct jsonout *o, char c)
 		o->error = buf_add_char(o->b, c);
 }
 
-/* The comma, and the key with its quotes and colon: in one piece, as the network log has some ten
- * of them for each request. */
+/* Write the comma, and the key with its quotes and colon, in one piece: the network log has some
+ * ten of them for each request. */
 static void jsonout_begin(struct jsonout *o, const char *key)
 {
 	size_t n = key ? strlen(key) : 0;
