@@ -149,7 +149,7 @@ void origin_probed(struct stream *s, struct upstream *u)
 {
 	s->up = NULL;
 	if (!u->bucket)
-		pool_put(u);
+		pool_put(u, POOL_IDLE_USEC);
 	pool_made(s, u);
 	stream_close(s);
 }

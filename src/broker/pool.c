@@ -9,7 +9,6 @@
  * each. The stream that makes it is the bucket's leader. If the connection turns out to be of
  * another kind, each of them goes its own way. */
 #include "broker/pool.h"
-#include "base/clock.h"
 #include "broker/broker_internal.h"
 #include "broker/decide.h"
 #include "broker/dial.h"
@@ -25,7 +24,6 @@
 /* A busy client has about this many to one origin at once. If fewer were kept, it would make
  * handshakes again and again. */
 enum { IDLE_EACH = 32, IDLE_ALL = 64 };
-#define IDLE_USEC (60 * USEC_PER_SEC)
 
 struct pool_bucket {
 	UT_hash_handle hh; /* in the order in which they were made */
@@ -107,7 +105,7 @@ static bool has_room(const struct upstream *u, const struct stream *s)
 {
 	if (u->ops->room)
 		return !s->http1 && u->ops->room(u) > 0;
-	return !u->shared && (s->http1 || !u->http1);
+	return !u->shared && (s->http1 || !u->http1) && loop_now(u->broker->loop) < u->until;
 }
 
 struct upstream *pool_take(const struct stream *s)
@@ -164,7 +162,7 @@ static void close_oldest(struct broker *b)
 		upstream_close(p->idle->prev);
 }
 
-void pool_put(struct upstream *u)
+void pool_put(struct upstream *u, uint64_t max_usec)
 {
 	struct broker *b = u->broker;
 	struct pool_bucket *p;
@@ -180,6 +178,7 @@ void pool_put(struct upstream *u)
 	if (p->n >= IDLE_EACH)
 		upstream_close(p->idle->prev);
 	u->since = loop_now(b->loop);
+	u->until = u->since + MIN(max_usec, POOL_IDLE_USEC);
 	u->used = true; /* the origin may close it before the next request */
 	u->bucket = p;
 	DL_PREPEND(p->idle, u);
@@ -279,7 +278,7 @@ void pool_sweep(struct broker *b)
 
 		/* The oldest are at the end. If the last one is closed, the bucket may be freed,
 		 * too. */
-		while (n-- > 0 && now - p->idle->prev->since > IDLE_USEC)
+		while (n-- > 0 && now - p->idle->prev->since > POOL_IDLE_USEC)
 			upstream_close(p->idle->prev);
 	}
 }

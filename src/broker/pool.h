@@ -2,6 +2,7 @@
 #pragma once
 /* Connections to origins that can serve a request now, and streams that wait for one. */
 
+#include "base/clock.h"
 #include "policy/host.h"
 
 #include <stdbool.h>
@@ -27,6 +28,8 @@ struct pool {
 	unsigned n; /* idle connections */
 };
 
+#define POOL_IDLE_USEC (60 * USEC_PER_SEC) /* if the origin does not say */
+
 struct pool_key pool_key(const struct stream *s);
 /* Return an idle or shared connection for the stream, or NULL. */
 struct upstream *pool_take(const struct stream *s);
@@ -38,8 +41,9 @@ bool pool_wait(struct stream *s);
 void pool_made(struct stream *s, struct upstream *u);
 /* Stop s from waiting, and let the streams that wait for s go on without it. */
 void pool_leave(struct stream *s);
-/* Keep u, which is idle. If there are too many, an older one is closed. */
-void pool_put(struct upstream *u);
+/* Keep u, which is idle, and use it for at most so long. If there are too many, an older one is
+ * closed. */
+void pool_put(struct upstream *u, uint64_t max_usec);
 /* Return another connection with the same key as u, or NULL. */
 const struct upstream *pool_find_alike(const struct upstream *u);
 /* Keep u, which serves some streams and can serve more. */

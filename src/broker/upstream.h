@@ -62,6 +62,7 @@ struct upstream {
 	bool in_ended,
 		out_ended; /* a tunnel: the origin sends no more; it was told that we do not */
 	uint64_t since;    /* monotonic: when its handshake began, or it became idle */
+	uint64_t until;    /* monotonic: it is idle, and serves no request from then on */
 	struct pool_key key;
 };
 

@@ -3,6 +3,8 @@
  * the other. The request is written from the model. A body of known length is sent from the
  * stream's own memory, a small one together with the head. The response goes through the strict
  * parser. No more of it is read than the gateway takes, so nothing of it is ever kept here. */
+#include "base/clock.h"
+#include "base/parse.h"
 #include "broker/broker_internal.h"
 #include "broker/decide.h"
 #include "broker/pool.h"
@@ -14,6 +16,7 @@
 #include "http/body.h"
 #include "http/h1.h"
 #include "http/h1_write.h"
+#include "http/valid.h"
 #include "ipc/chan.h"
 #include "ipc/netchan.h"
 #include "loop/loop.h"
@@ -36,6 +39,7 @@ struct h1_origin {
 	bool in_body;       /* the head is complete */
 	bool write_lost;    /* the origin takes no more of the request */
 	bool last;          /* the origin was told that no other request comes */
+	uint64_t idle_usec; /* for how long the origin keeps it for the next request */
 	struct h1_parser parser;
 	struct http_head head;
 	struct http_body body;
@@ -204,6 +208,23 @@ static void h1_begin(struct upstream *u, struct stream *s)
 
 /* --- the response --- */
 
+/* Return for how long the origin keeps an idle connection, less a second for what is on its way
+ * ("Keep-Alive: timeout=SECONDS", RFC 2068 19.7.1.1). */
+static uint64_t idle_usec(const struct http_fields *f)
+{
+	struct str list = http_fields_get(f, STR("keep-alive")), value;
+	uint64_t sec;
+
+	while (http_list_next(&list, &value)) {
+		struct str name = str_trim(str_next(&value, '='));
+
+		if (str_ieq(name, STR("timeout")) &&
+			parse_u64(str_trim(value), UINT32_MAX, &sec) == 0)
+			return sec > 0 ? (sec - 1) * USEC_PER_SEC : 0;
+	}
+	return POOL_IDLE_USEC;
+}
+
 /* Put the connection into the pool, or close it. */
 static void let_go(struct h1_origin *h, bool reusable)
 {
@@ -222,7 +243,7 @@ static void let_go(struct h1_origin *h, bool reusable)
 	if (!u->dead && u->tls && tls_client_has_pending(u->tls))
 		u->ops->event(u, EPOLLIN);
 	if (!u->dead)
-		pool_put(u);
+		pool_put(u, h->idle_usec);
 }
 
 static void complete(struct h1_origin *h, size_t left_over)
@@ -230,7 +251,7 @@ static void complete(struct h1_origin *h, size_t left_over)
 	struct stream *s = h->u->stream;
 	bool reusable = (h->head.flags & HTTP_KEEP_ALIVE) && h->body.framing != HTTP_BODY_CLOSE &&
 			left_over == 0 && h->request_ended && !h->write_lost && !h->last &&
-			!h1_has_output(h->u);
+			!h1_has_output(h->u) && h->idle_usec > 0;
 
 	if (!response_end(s, &h->trailers))
 		return;
@@ -301,8 +322,9 @@ static void h1_take(struct upstream *u, struct str bytes)
 			upstream_to_websocket(u, s, &h->head, bytes);
 			return;
 		}
-		/* Take the framing from the head as it was parsed, before it is changed. */
+		/* Of the head as it was parsed, before it is changed. */
 		http_body_init(&h->body, &h->head, &h->trailers);
+		h->idle_usec = idle_usec(&h->head.fields);
 		h->in_body = true;
 		if (!response_head(s, &h->head))
 			return;

@@ -167,7 +167,7 @@ static void place(struct h2_origin *o)
 		else if (h2_is_done(o->h2))
 			lost(o, h2_error_text(o->h2));
 	} else if (!o->legs && (u->shared || !u->bucket)) {
-		pool_put(u);
+		pool_put(u, POOL_IDLE_USEC);
 	}
 }
 
