@@ -4,6 +4,7 @@
 #include "base/rand.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { RANDOM_BYTES = 21 };
@@ -25,22 +26,32 @@ int rundir_open(struct cloche_err *err)
 	return own && own[0] == '/' ? fs_open_private_dir(own, err) : rundir_open_usual(err);
 }
 
+/* The variable may be left over from another user (su, sudo -E). */
+static bool is_ours(const char *dir)
+{
+	struct stat st;
+
+	return stat(dir, &st) == 0 && st.st_uid == geteuid() && access(dir, W_OK) == 0;
+}
+
 int rundir_open_usual(struct cloche_err *err)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
 	_cleanup_(freep) char *path = NULL;
 	char usual[64];
-	int fd;
+	int fd = -1;
 
 	/* A shell without the variable (cron, sudo) must see the same sandboxes. */
 	snprintf(usual, sizeof(usual), "/run/user/%u", (unsigned)geteuid());
 	if (!xdg || xdg[0] != '/')
 		xdg = usual;
+	/* Root of a user namespace alone cannot write to /run. */
 	if (geteuid() == 0)
-		path = strdup("/run/cloche");
-	else if (access(xdg, W_OK) == 0)
+		fd = fs_open_private_dir("/run/cloche", NULL);
+	if (fd < 0 && is_ours(xdg)) {
 		path = fs_join(xdg, "cloche");
-	fd = path ? fs_open_private_dir(path, NULL) : -1;
+		fd = path ? fs_open_private_dir(path, NULL) : -1;
+	}
 	return fd >= 0 ? fd : open_fallback(err);
 }
 
