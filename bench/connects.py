@@ -76,7 +76,7 @@ def srt(stage, host, free_port):
     try:
         package = engines.srt_package()
         p = subprocess.Popen(["node", os.path.join(HERE, "srt_proxy.mjs"), package, host],
-                             stdout=subprocess.PIPE, text=True, env=clean_env())
+                             stdout=subprocess.PIPE, text=True, env=clean_env(TMPDIR=stage.work))
         stage.processes["srt"] = p
         line = p.stdout.readline() if select.select([p.stdout], [], [], 20)[0] else ""
         to, user = line.split()

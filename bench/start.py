@@ -96,7 +96,7 @@ def row(work, started, stage, rounds=120):
 
 def measure(work, started, stage, rounds, own, users):
     contest = Contest()
-    env = clean_env(BENCH_TOKEN=SECRET)
+    env = clean_env(BENCH_TOKEN=SECRET, TMPDIR=work)  # srt leaves sockets there
     disk = os.path.join(work, "runtime")
     workers = [Worker([], dict(env, CLOCHE_RUNTIME_DIR=own)),
                Worker([], dict(env, CLOCHE_RUNTIME_DIR=disk))]
