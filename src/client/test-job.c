@@ -228,7 +228,7 @@ static void (*whole_list)(void);
 /* The same once more as somebody without privileges; its lines become comments of one test. */
 static void as_an_ordinary_user(void)
 {
-	char line[512];
+	char line[512], usual[TAP_DIR_BYTES];
 	int fds[2], status;
 	FILE *lines;
 	pid_t pid;
@@ -245,7 +245,10 @@ static void as_an_ordinary_user(void)
 		prctl(PR_SET_DUMPABLE, 1);
 		tap_count = tap_failed = 0;
 		set_runtime("user");
+		tap_dir(usual);
+		must(setenv("XDG_RUNTIME_DIR", usual, 1) == 0);
 		run_all(whole_list);
+		fs_remove_tree(AT_FDCWD, usual);
 		exit(tap_done());
 	}
 	close(fds[1]);

@@ -3,6 +3,7 @@
 its own, so that nothing of the machine's is touched."""
 import glob
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -141,6 +142,7 @@ class RootlessPodman(Podman):
             # Podman leaves one that keeps its namespaces.
             for pid, _ in processes_with_marker(self.dir.encode()):
                 os.kill(pid, signal.SIGKILL)
+            pathlib.Path("/dev/shm/libpod_rootless_lock_%d" % self.UID).unlink(missing_ok=True)
         for name in ("subuid", "subgid", "passwd"):
             subprocess.run(["umount", "--lazy", "/etc/" + name], stderr=subprocess.DEVNULL, check=False)
         self.tmp.__exit__(None, None, None)

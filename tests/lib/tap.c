@@ -60,22 +60,24 @@ void tap_bail(const char *file, int line, const char *what)
 	exit(1);
 }
 
-static void make_dir(const char *place, char ret[TAP_DIR_BYTES])
+static void make_dir(const char *variable, char ret[TAP_DIR_BYTES])
 {
+	const char *place = getenv(variable);
+
+	if (!place)
+		place = "/tmp";
 	must(snprintf(ret, TAP_DIR_BYTES, "%s/cloche-test-XXXXXX", place) < TAP_DIR_BYTES);
 	must(mkdtemp(ret));
 }
 
 void tap_dir(char ret[TAP_DIR_BYTES])
 {
-	make_dir("/tmp", ret);
+	make_dir("TMPDIR", ret);
 }
 
 void tap_fast_dir(char ret[TAP_DIR_BYTES])
 {
-	const char *place = getenv("CLOCHE_TEST_FAST_DIR");
-
-	make_dir(place ? place : "/tmp", ret);
+	make_dir("CLOCHE_TEST_FAST_DIR", ret);
 }
 
 void tap_skip(const char *reason)
