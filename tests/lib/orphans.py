@@ -34,7 +34,7 @@ def keep():
 
 
 def left_running():
-    """{process id: name} of orphans, and of children of the caller's. Only for the process that came back from keep()."""
+    """{process id: name} of orphans and of our own children. Only for the process that came back from keep()."""
     parents, found = (os.getppid(), os.getpid()), {}
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
