@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -108,18 +109,21 @@ static pid_t sleeper(int ready)
 	return pid;
 }
 
+/* Whether it is a process of this program. Another program may get the number of one that ended. */
 static bool is_alive(pid_t pid)
 {
-	char path[64], text[256] = "";
+	char path[64], text[256] = "", name[17];
+	ssize_t n;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	(void)!read(fd, text, sizeof(text) - 1);
+	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	return strstr(text, ") Z ") == NULL;
+	must(prctl(PR_GET_NAME, name) == 0);
+	return n > 0 && strstr(text, name) && !strstr(text, ") Z ");
 }
 
 /* The leader, a child of it, one that left the session and kept its parent; and a stranger. */
