@@ -102,6 +102,39 @@ static void read_request(int fd, size_t body)
 	}
 }
 
+static bool is_readable(int fd)
+{
+	settle();
+	return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 1;
+}
+
+static void answer_once(int fd, uint32_t id)
+{
+	write_z(fd, "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nContent-Length: 0\r\n\r\n");
+	wait_over(id);
+}
+
+/* A connection is used for a second less than the origin keeps it. */
+static void test_origin_says_how_long(void)
+{
+	const struct ask ask = {.host = "a.test", .target = "/"};
+	uint32_t id;
+
+	start_listening();
+	id = ask_at_once("a.test", 1);
+	answer_once(conns[0], id);
+	pass(3900 * USEC_PER_MSEC);
+	id = rig_open(&g, &ask);
+	must(is_readable(conns[0]));
+	read_request(conns[0], 0);
+	answer_once(conns[0], id);
+	pass(4 * USEC_PER_SEC);
+	rig_open(&g, &ask);
+	check(is_readable(listener));
+	check(!is_readable(conns[0]));
+	stop_listening();
+}
+
 /* A request that goes out on a connection which then turns out to be dead. */
 static uint32_t upload_in_vain(size_t n)
 {
@@ -370,6 +403,7 @@ int main(void)
 {
 	clock_hold();
 	run_test(test_pool);
+	run_test(test_origin_says_how_long);
 	run_test(test_sent_again);
 	run_test(test_decoders);
 	run_test(test_small_chunks);

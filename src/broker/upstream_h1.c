@@ -322,7 +322,7 @@ static void h1_take(struct upstream *u, struct str bytes)
 			upstream_to_websocket(u, s, &h->head, bytes);
 			return;
 		}
-		/* Of the head as it was parsed, before it is changed. */
+		/* Both are read from the head as it was parsed, before it is changed. */
 		http_body_init(&h->body, &h->head, &h->trailers);
 		h->idle_usec = idle_usec(&h->head.fields);
 		h->in_body = true;
