@@ -43,7 +43,7 @@ int rundir_open_usual(struct cloche_err *err)
 
 	/* A shell without the variable (cron, sudo) must see the same sandboxes. */
 	snprintf(usual, sizeof(usual), "/run/user/%u", (unsigned)geteuid());
-	if (!xdg || xdg[0] != '/')
+	if (!xdg || xdg[0] != '/' || !is_ours(xdg))
 		xdg = usual;
 	/* Root of a user namespace alone cannot write to /run. */
 	if (geteuid() == 0)

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -185,6 +186,27 @@ static void a_squatted_or_open_directory_is_refused(void)
 	}
 	setenv("CLOCHE_RUNTIME_DIR", dir, 1);
 	rmdir(path);
+}
+
+/* As left in the environment by su. Of an ordinary user, and what belongs to root. */
+static void a_runtime_directory_of_somebody_else_is_not_used(void)
+{
+	char path[PATH_MAX] = "";
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0) {
+		must(geteuid() != 0 || setresuid(54321, 54321, 54321) == 0);
+		setenv("XDG_RUNTIME_DIR", "/tmp", 1);
+		must(fd_path(rundir_open_usual(NULL), path) == 0);
+		rmdir(path); /* if nobody uses it */
+		_exit(strcmp(path, "/tmp/cloche") == 0);
+	}
+	must(waitpid(pid, &status, 0) == pid);
+	check_int(status, 0);
 }
 
 static void what_a_person_writes_finds_one(void)
@@ -451,6 +473,7 @@ int main(void)
 	run_test(what_a_power_cut_emptied_is_swept);
 	run_test(another_users_directory_is_not_touched);
 	run_test(a_squatted_or_open_directory_is_refused);
+	run_test(a_runtime_directory_of_somebody_else_is_not_used);
 	run_test(what_a_person_writes_finds_one);
 	run_test(names_have_rules_and_dead_holders_are_replaced);
 	run_test(findings_that_cannot_be_kept);
