@@ -7,45 +7,72 @@ import os
 import signal
 import time
 
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+KEEPER = None   # the process id of the parent of orphans
+EARLIER = set()  # children that it had before
 
 
 def keep():
     """Returns in a child of the caller's process. The caller's process stays behind as the parent of orphans, passes
-    to the child what interrupts it, and ends with the child's exit status. Call it before there are threads."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "cannot become the parent of orphans")
+    to the child what interrupts it, and ends as the child does. If it is killed, the child gets SIGTERM. Call it before
+    there are threads."""
+    global KEEPER, EARLIER
+    KEEPER, EARLIER = os.getpid(), set(children((os.getpid(),)))
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
     child = os.fork()
-    if child != 0:
-        for number in INTERRUPTS:
-            if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, lambda n, frame: os.kill(child, n))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
     if child == 0:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
         return
+    for number in INTERRUPTS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda n, _: kill(child, n))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
     pid = 0
     while pid != child:
         pid, status = os.wait()
     code = os.waitstatus_to_exitcode(status)
+    if code == 128 + signal.SIGINT:  # a shell's loop ends only if it sees that its command was interrupted
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     os._exit(code if code >= 0 else 128 - code)
 
 
-def left_running():
-    """{process id: name} of orphans and of our own children. Only for the process that came back from keep()."""
-    parents, found = (os.getppid(), os.getpid()), {}
+def prctl(option, value):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, int(value), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(%d)" % option)
+
+
+def kill(pid, number):
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def children(parents):
+    """{process id: name} of those that have not ended."""
+    found = {}
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
-            with open("/proc/%d/stat" % pid) as f:
+            with open("/proc/%d/stat" % pid, errors="replace") as f:
                 name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
         except OSError:
             continue
         state, parent = rest.split()[:2]
-        if int(parent) in parents and state not in "ZX" and pid != os.getpid():
+        if int(parent) in parents and state not in "ZX":
             found[pid] = name
     return found
+
+
+def left_running():
+    """{process id: name} of orphans and of our own children. Only for the process that came back from keep()."""
+    # Without its keeper, this process and the orphans have a parent with children of its own.
+    parents = {os.getpid(), KEEPER} if os.getppid() == KEEPER else {os.getpid()}
+    return {pid: name for pid, name in children(parents).items() if pid != os.getpid() and pid not in EARLIER}
 
 
 def end_left(patience=10):
@@ -58,9 +85,6 @@ def end_left(patience=10):
             if not left:
                 return
             for pid in left.keys() - told:
-                try:
-                    os.kill(pid, number)
-                except ProcessLookupError:
-                    pass
+                kill(pid, number)
             told |= left.keys()
             time.sleep(.05)

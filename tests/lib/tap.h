@@ -52,12 +52,12 @@ void tap_run(const char *name, void (*fn)(void));
 
 enum { TAP_DIR_BYTES = 64 };
 
-/* Make a directory of this program's own in $TMPDIR (or /tmp), of mode 0700, and write its path.
+/* Make a directory of this program's own in $TMPDIR (else /tmp), of mode 0700, and write its path.
  * The caller removes it. */
 void tap_dir(char ret[TAP_DIR_BYTES]);
 
 /* The same where files cost least, for a program that makes and removes thousands: in
- * $CLOCHE_TEST_FAST_DIR, which tools/test sets (or /tmp). Nothing that runs in a room sees it. */
+ * $CLOCHE_TEST_FAST_DIR, which tools/test sets (else /tmp). Nothing that runs in a room sees it. */
 void tap_fast_dir(char ret[TAP_DIR_BYTES]);
 
 /* The test under way cannot run here: reported as skipped, with the reason (borrowed), unless a
