@@ -54,25 +54,26 @@ def kill(pid, number):
 
 
 def children(parents):
-    """{process id: name} of those that have not ended."""
+    """{process id: name and command line} of those that have not ended."""
     found = {}
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
             with open("/proc/%d/stat" % pid, errors="replace") as f:
                 name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+            state, parent = rest.split()[:2]
+            if int(parent) in parents and state not in "ZX":
+                with open("/proc/%d/cmdline" % pid, errors="replace") as f:
+                    found[pid] = "%s: %s" % (name, f.read().replace("\0", " "))
         except OSError:
             continue
-        state, parent = rest.split()[:2]
-        if int(parent) in parents and state not in "ZX":
-            found[pid] = name
     return found
 
 
 def left_running():
-    """{process id: name} of orphans and of our own children. Only for the process that came back from keep()."""
+    """{process id: what it is} of orphans and of our own children. Only for the process that came back from keep()."""
     # Without its keeper, this process and the orphans have a parent with children of its own.
     parents = {os.getpid(), KEEPER} if os.getppid() == KEEPER else {os.getpid()}
-    return {pid: name for pid, name in children(parents).items() if pid != os.getpid() and pid not in EARLIER}
+    return {pid: what for pid, what in children(parents).items() if pid != os.getpid() and pid not in EARLIER}
 
 
 def end_left(patience=10):
