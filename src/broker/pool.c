@@ -177,8 +177,7 @@ void pool_put(struct upstream *u, uint64_t max_usec)
 	}
 	if (p->n >= IDLE_EACH)
 		upstream_close(p->idle->prev);
-	u->since = loop_now(b->loop);
-	u->until = u->since + MIN(max_usec, POOL_IDLE_USEC);
+	u->until = loop_now(b->loop) + MIN(max_usec, POOL_IDLE_USEC);
 	u->used = true; /* the origin may close it before the next request */
 	u->bucket = p;
 	DL_PREPEND(p->idle, u);
@@ -274,12 +273,16 @@ void pool_sweep(struct broker *b)
 	uint64_t now = loop_now(b->loop);
 
 	HASH_ITER (hh, b->pool.buckets, p, tmp) {
-		unsigned n = p->n;
+		struct upstream *u = p->idle;
 
-		/* The oldest are at the end. If the last one is closed, the bucket may be freed,
-		 * too. */
-		while (n-- > 0 && now - p->idle->prev->since > POOL_IDLE_USEC)
-			upstream_close(p->idle->prev);
+		/* If the last one is closed, the bucket may be freed, too. */
+		while (u) {
+			struct upstream *next = u->next;
+
+			if (now > u->until)
+				upstream_close(u);
+			u = next;
+		}
 	}
 }
 

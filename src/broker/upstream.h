@@ -61,8 +61,8 @@ struct upstream {
 	bool paused;   /* it is not read, because the gateway takes no more of `stream` */
 	bool in_ended,
 		out_ended; /* a tunnel: the origin sends no more; it was told that we do not */
-	uint64_t since;    /* monotonic: when its handshake began, or it became idle */
-	uint64_t until;    /* monotonic: it is idle, and serves no request from then on */
+	uint64_t since;    /* monotonic: when its handshake began */
+	uint64_t until;    /* monotonic: if it is idle, it serves no request from then on */
 	struct pool_key key;
 };
 

@@ -9,7 +9,7 @@ import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-KEEPER = None   # the process id of the parent of orphans
+KEEPER = None  # the process id of the parent of orphans
 EARLIER = set()  # children that it had before
 
 
