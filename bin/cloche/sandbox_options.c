@@ -308,7 +308,8 @@ static int workspace_choose(struct sandbox_options *o, cloche_err *err)
 		return 0;
 	}
 	o->workspace = cwd;
-	return cloche_sandbox_set_workspace(o->sb, cwd, err);
+	/* Not by its path: a sandbox that may write above it could exchange what lies there. */
+	return cloche_sandbox_set_workspace(o->sb, ".", err);
 }
 
 /* --- all of them --- */

@@ -7,6 +7,7 @@
 #include "api/fork.h"
 #include "api/made.h"
 #include "api/oplog.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,10 +58,12 @@ static int drop_writable(cloche_sandbox *sb, struct cloche_err *err)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < sb->mounts_n; i++) {
-		if (sb->mounts[i].ro) {
+		/* What guards a part of one goes with it. */
+		if (sb->mounts[i].ro && !sb->mounts[i].guard) {
 			sb->mounts[n++] = sb->mounts[i];
 			continue;
 		}
+		fd_close(sb->mounts[i].fd);
 		free(sb->mounts[i].source);
 		free(sb->mounts[i].target);
 	}
@@ -88,6 +91,8 @@ static int describe(struct forking *f, struct cloche_err *err)
 		r = set_string(&f->becomes->name, NULL, err);
 	if (r == 0 && !f->o->share)
 		r = drop_writable(f->becomes, err);
+	if (r == 0)
+		r = sandbox_check_opened(f->becomes, err);
 	if (r < 0)
 		return r;
 	return f->snapshot ? set_string(&f->becomes->kept_record, "ops", err)

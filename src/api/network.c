@@ -102,8 +102,8 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 }
 
 /* Open for writing what the user named, but nothing that a room may have put in its place or on the
- * way to it. *ret_real gets its real path. */
-static int open_beside_room(const char *path, char **ret_real, struct cloche_err *err)
+ * way to it. */
+static int open_beside_room(const char *path, struct cloche_err *err)
 {
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
 	_cleanup_(freep) char *home = fs_home();
@@ -124,23 +124,21 @@ static int open_beside_room(const char *path, char **ret_real, struct cloche_err
 		return err_sys(err, errno, "network log %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, E_DENIED, "network log %s: it is no regular file", path);
-	*ret_real = hostpath_real(&at);
-	return *ret_real ? TAKE_FD(fd) : err_sys(err, errno, "network log %s", path);
+	return TAKE_FD(fd);
 }
 
-/* Files in /dev (/dev/stderr) belong to the machine and need no checks; they have no *ret_real. */
-static int open_log(
-	const char *path, const char *suffix, int *ret, char **ret_real, struct cloche_err *err)
+/* Files in /dev (/dev/stderr) belong to the machine and need no checks. */
+static int open_log(const char *path, const char *suffix, int *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *name = NULL;
-	_cleanup_fd_ int fd = -1;
+	int fd;
 
 	if (asprintf(&name, "%s%s", path, suffix) < 0) {
 		name = NULL;
 		return err_nomem(err);
 	}
 	if (!hostpath_is_device(name)) {
-		fd = open_beside_room(name, ret_real, err);
+		fd = open_beside_room(name, err);
 		if (fd < 0)
 			return fd;
 	} else {
@@ -148,62 +146,38 @@ static int open_log(
 		if (fd < 0)
 			return err_sys(err, errno, "network log %s", name);
 	}
-	*ret = TAKE_FD(fd);
+	*ret = fd;
 	return 0;
 }
 
-struct logs {
-	int plain, json; /* owned; -1: there is none */
-	char *plain_real, *json_real;
-};
-#define LOGS_NULL ((struct logs){.plain = -1, .json = -1})
-
-static void logs_done(struct logs *l)
+void network_logs_close(struct network_logs *l)
 {
-	fd_close(l->plain);
-	fd_close(l->json);
-	free(l->plain_real);
-	free(l->json_real);
+	l->plain = fd_close(l->plain);
+	l->json = fd_close(l->json);
 }
 
-static int open_logs(const cloche_sandbox *sb, struct logs *l, struct cloche_err *err)
+int network_logs_open(const cloche_sandbox *sb, struct network_logs *l, struct cloche_err *err)
 {
 	int r = 0;
 
-	if (!sb->network_log)
+	if (!sb->network_log || !sandbox_wants_gateway(sb))
 		return 0;
-	r = open_log(sb->network_log, "", &l->plain, &l->plain_real, err);
+	r = open_log(sb->network_log, "", &l->plain, err);
 	if (r == 0 && sb->network_log_json)
-		r = open_log(sb->network_log_json, "", &l->json, &l->json_real, err);
+		r = open_log(sb->network_log_json, "", &l->json, err);
 	else if (r == 0 && !hostpath_is_device(sb->network_log))
-		r = open_log(sb->network_log, ".jsonl", &l->json, &l->json_real, err);
+		r = open_log(sb->network_log, ".jsonl", &l->json, err);
 	return r;
 }
 
-int network_log_files(const cloche_sandbox *sb, char ***ret, struct cloche_err *err)
+static int send_logs(struct chan *c, const cloche_sandbox *sb, const struct network_logs *logs,
+	struct cloche_err *err)
 {
-	_cleanup_(logs_done) struct logs logs = LOGS_NULL;
-	int r = open_logs(sb, &logs, err);
-
-	if (r < 0)
-		return r;
-	if ((logs.plain_real && strv_add(ret, str_from(logs.plain_real)) < 0) ||
-		(logs.json_real && strv_add(ret, str_from(logs.json_real)) < 0))
-		return err_nomem(err);
-	return 0;
-}
-
-static int send_logs(struct chan *c, const cloche_sandbox *sb, struct cloche_err *err)
-{
-	_cleanup_(logs_done) struct logs logs = LOGS_NULL;
-	int r = open_logs(sb, &logs, err);
-	const struct netconf_log m = {logs.plain >= 0, logs.json >= 0, sb->network_log_fd >= 0};
-	const int all[3] = {logs.plain, logs.json, sb->network_log_fd};
-	int fds[3];
+	const struct netconf_log m = {logs->plain >= 0, logs->json >= 0, sb->network_log_fd >= 0};
+	const int all[3] = {logs->plain, logs->json, sb->network_log_fd};
+	int fds[3], r;
 	unsigned n = 0;
 
-	if (r < 0)
-		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (all[i] >= 0)
 			fds[n++] = all[i];
@@ -307,8 +281,8 @@ static int send_access(struct network *n, const cloche_sandbox *sb, struct cloch
 	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
 }
 
-int network_start(struct network *n, struct client *client, const cloche_sandbox *sb, int config_fd,
-	struct cloche_err *err)
+int network_start(struct network *n, struct client *client, const cloche_sandbox *sb,
+	const struct network_logs *logs, int config_fd, struct cloche_err *err)
 {
 	int r = chan_init(&n->chan, config_fd, NETCONF_MAX_PAYLOAD, NETWORK_OUT_MAX);
 
@@ -317,7 +291,7 @@ int network_start(struct network *n, struct client *client, const cloche_sandbox
 		return err_sys(err, -r, "configure the broker");
 	r = send_access(n, sb, err);
 	if (r == 0)
-		r = send_logs(&n->chan, sb, err);
+		r = send_logs(&n->chan, sb, logs, err);
 	if (r == 0)
 		r = send_record(n, sb, client_id(client), err);
 	if (r < 0)

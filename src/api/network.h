@@ -18,19 +18,27 @@ struct network {
 	struct netconf_counts counts;
 };
 
+/* The files of the network log, opened once; -1: there is none. A room may write where they lie. */
+struct network_logs {
+	int plain, json;
+};
+#define NETWORK_LOGS_NULL ((struct network_logs){-1, -1})
+
+/* Open them, or make them, if the sandbox has a gateway and a log. Call network_logs_close() also
+ * after an error. */
+_warn_unused_ int network_logs_open(
+	const cloche_sandbox *sb, struct network_logs *l, struct cloche_err *err);
+void network_logs_close(struct network_logs *l);
+
 /* Take config_fd and queue the whole configuration, which is sent while the client waits. It
  * includes a cassette to record requests, if the sandbox is recorded, or a record that answers
  * them, if one was named. */
 _warn_unused_ int network_start(struct network *n, struct client *client, const cloche_sandbox *sb,
-	int config_fd, struct cloche_err *err);
+	const struct network_logs *logs, int config_fd, struct cloche_err *err);
 
 /* Return whether something is configured that only the broker can check: certificates, an App's
  * key, a record that answers, or whether the secrets are too long together. */
 bool network_may_be_refused(const cloche_sandbox *sb);
-
-/* Make the files of the network log, unless they exist, and add their real paths to *ret (a list of
- * strv.h). Devices are left out. */
-_warn_unused_ int network_log_files(const cloche_sandbox *sb, char ***ret, struct cloche_err *err);
 
 /* Queue an allowlist as the texts that it was built from. NULL is an empty one. Return 0 or
  * -errno. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation (INV-NOTHING-PLANTED): each protected file is mounted over itself, read-only.
- * A directory such as .git is mounted over itself as it is, because a mount point cannot be
- * renamed. These mounts follow the one that contains them, so that a later mount of the user over
- * all of them takes effect. What vanishes meanwhile is left out, and a link that takes its place is
- * refused. */
+/* Theory of operation (INV-NOTHING-PLANTED, INV-NAMED-ONCE): each protected file is mounted over
+ * itself, read-only. A directory such as .git is mounted over itself as it is, because a mount
+ * point cannot be renamed. These guards follow the mount that contains them, so that a later mount
+ * of the user over all of them takes effect. They are found below the descriptor of that mount.
+ * Whoever mounts them finds them there again, and compares: another room may write there too. */
 #include "api/protect.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 
 /* Leaves some mounts for the user, and for tools. */
@@ -81,16 +82,8 @@ static bool protect_is_mounted(const struct protector *p, const char *path)
 	return false;
 }
 
-static int protect_add(struct protector *p, const char *path, bool read_only)
+static int protect_add(struct protector *p, const char *path, const struct stat *st, bool read_only)
 {
-	const struct room_mount *in = &p->room->mounts[p->mount];
-	_cleanup_(freep) char *source = fs_join(in->source, path);
-	_cleanup_(freep) char *target = fs_join(in->target, path);
-	struct room_mount *m;
-	int r;
-
-	if (!source || !target)
-		return err_nomem(p->err);
 	/* A second mount over a directory would hide what is mounted in it. */
 	if (!read_only && protect_is_mounted(p, path))
 		return 0;
@@ -98,53 +91,62 @@ static int protect_add(struct protector *p, const char *path, bool read_only)
 		*p->crowded = true;
 		return 0;
 	}
-	r = room_spec_add_mount(p->room, source, target, read_only, p->err);
-	if (r < 0)
-		return r;
-	m = &p->room->mounts[p->room->mounts_n - 1];
-	m->no_link = m->optional = m->guard = true;
-	return 0;
+	return room_spec_add_guard(p->room, p->mount, path, st, read_only, p->err);
 }
 
-static int protect_found(void *user, const char *path, bool read_only)
+static int protect_found(void *user, const char *path, const struct stat *st, bool read_only)
 {
 	struct protector *p = user;
 	_cleanup_(freep) char *source = fs_join(p->room->mounts[p->mount].source, path);
 
 	if (!source)
 		return err_nomem(p->err);
-	return fs_is_within_any(source, p->room->opened) ? 0 : protect_add(p, path, read_only);
+	return fs_is_within_any(source, p->room->opened) ? 0 : protect_add(p, path, st, read_only);
 }
 
-static int protect_own_file(struct protector *p, const char *rest)
+/* Keep the directories around the file in their places. */
+static int protect_around(struct protector *p, const char *rest)
 {
-	for (const char *slash = strchr(rest, '/'); slash; slash = strchr(slash + 1, '/')) {
+	int fd = p->room->mounts[p->mount].fd, r = 0;
+
+	for (const char *slash = strchr(rest, '/'); r == 0 && slash;
+		slash = strchr(slash + 1, '/')) {
 		_cleanup_(freep) char *dir = strndup(rest, (size_t)(slash - rest));
-		int r = dir ? protect_add(p, dir, false) : err_nomem(p->err);
+		_cleanup_fd_ int at = dir ? fs_open_beneath(fd, dir, O_PATH | O_DIRECTORY) : -1;
+		struct stat st;
 
-		if (r < 0)
-			return r;
+		if (!dir)
+			return err_nomem(p->err);
+		if (at < 0 || fstat(at, &st) < 0)
+			return err_sys(p->err, at < 0 ? -at : errno, "find %s", dir);
+		r = protect_add(p, dir, &st, false);
 	}
-	return protect_add(p, rest, true);
+	return r;
 }
 
-int protect_own_files(
-	struct room_spec *ret, size_t mount, char *const *paths, struct cloche_err *err)
+int protect_own_file(struct room_spec *ret, size_t mount, int file, struct cloche_err *err)
 {
+	const struct room_mount *m = &ret->mounts[mount];
 	bool crowded = false;
 	struct protector p = {ret, mount, &crowded, err};
-	_cleanup_(freep) char *real = realpath(ret->mounts[mount].source, NULL);
-	int r = 0;
+	char path[PATH_MAX], top[PATH_MAX];
+	const char *rest;
+	struct stat st;
+	int r;
 
-	/* If the source does not exist, making the room says so. */
-	if (!real || ret->mounts[mount].ro)
+	if (file < 0 || m->ro)
 		return 0;
-	for (size_t i = 0; r == 0 && paths && paths[i]; i++) {
-		const char *rest = fs_below(paths[i], real);
-
-		if (rest && rest[0])
-			r = protect_own_file(&p, rest);
-	}
+	r = fd_path(file, path);
+	if (r == 0)
+		r = fd_path(m->fd, top);
+	if (r < 0 || fstat(file, &st) < 0)
+		return err_sys(err, r < 0 ? -r : errno, "find the network log");
+	rest = fs_below(path, top);
+	if (!rest || !rest[0])
+		return 0;
+	r = protect_around(&p, rest);
+	if (r == 0)
+		r = protect_add(&p, rest, &st, true);
 	if (r == 0 && crowded)
 		return err_set(err, E_LIMIT, "there are too many mounts to keep the network log");
 	return r;
@@ -154,14 +156,14 @@ int protect_mount(struct room_spec *ret, size_t mount, bool *ret_crowded, struct
 {
 	struct protector p = {ret, mount, ret_crowded, err};
 	const struct room_mount *m = &ret->mounts[mount];
-	_cleanup_fd_ int fd = m->ro ? -1 : open(m->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_(freep) char *source = strdup(m->source);
+	struct stat st;
 	int r;
 
 	if (!source)
 		return err_nomem(err);
-	if (fd < 0)
+	if (m->ro || fstat(m->fd, &st) < 0 || !S_ISDIR(st.st_mode))
 		return 0;
-	r = workspace_find(fd, source, protect_found, &p, NULL);
+	r = workspace_find(m->fd, source, protect_found, &p, NULL);
 	return r == -ENOMEM ? err_nomem(err) : r;
 }

@@ -9,10 +9,10 @@
 _warn_unused_ int protect_open(
 	const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err);
 
-/* Make files of ours (real paths) that lie in the given mount of ret read-only inside, and keep the
- * directories around them in their places. Call it before protect_mount(). */
-_warn_unused_ int protect_own_files(
-	struct room_spec *ret, size_t mount, char *const *paths, struct cloche_err *err);
+/* If this open file of ours (-1: none) lies in the given mount of ret, make it read-only inside,
+ * and keep the directories around it in their places. Call it before protect_mount(). */
+_warn_unused_ int protect_own_file(
+	struct room_spec *ret, size_t mount, int file, struct cloche_err *err);
 
 /* Add mounts for what has to be protected in the given mount of ret. Set *ret_crowded if that takes
  * more mounts than a room can have. */

@@ -10,6 +10,7 @@
 #include "provider/names.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -96,31 +97,45 @@ int room_make_env(const cloche_sandbox *sb, char ***ret)
 	return 0;
 }
 
-static int add_mounts(
-	const cloche_sandbox *sb, struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
+/* Add mount i of sb with its guards; number: what its earlier mounts have become in ret. */
+static int add_mount(const cloche_sandbox *sb, size_t i, size_t *number,
+	const struct network_logs *logs, struct room_spec *ret, bool *ret_crowded,
+	struct cloche_err *err)
 {
-	_cleanup_(strv_freep) char **logs = NULL;
-	int r = protect_open(sb, ret, err);
+	const struct room_mount *m = &sb->mounts[i];
+	size_t n = number[i] = ret->mounts_n;
+	int r;
 
-	if (r == 0 && sandbox_wants_gateway(sb))
-		r = network_log_files(sb, &logs, err);
-	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++) {
-		size_t mount = ret->mounts_n;
+	if (m->guard) {
+		const struct room_mount *in = &sb->mounts[m->guard - 1];
+		const struct stat st = {.st_dev = m->device, .st_ino = m->inode};
 
-		r = room_spec_add_mount(
-			ret, sb->mounts[i].source, sb->mounts[i].target, sb->mounts[i].ro, err);
-		if (r < 0)
-			break;
-		ret->mounts[mount].no_link = sb->mounts[i].no_link;
-		r = protect_own_files(ret, mount, logs, err);
-		if (r == 0)
-			r = protect_mount(ret, mount, ret_crowded, err);
+		return room_spec_add_guard(ret, number[m->guard - 1],
+			fs_below(m->source, in->source), &st, m->ro, err);
 	}
+	r = room_spec_add_opened(ret, m->fd, m->source, m->target, m->ro, err);
+	if (r < 0)
+		return r;
+	ret->mounts[n].found = m->found;
+	r = protect_own_file(ret, n, logs->plain, err);
+	if (r == 0)
+		r = protect_own_file(ret, n, logs->json, err);
+	return r == 0 ? protect_mount(ret, n, ret_crowded, err) : r;
+}
+
+static int add_mounts(const cloche_sandbox *sb, const struct network_logs *logs,
+	struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
+{
+	_cleanup_(freep) size_t *number = calloc(sb->mounts_n + 1, sizeof(*number));
+	int r = number ? protect_open(sb, ret, err) : err_nomem(err);
+
+	for (size_t i = 0; r == 0 && i < sb->mounts_n; i++)
+		r = add_mount(sb, i, number, logs, ret, ret_crowded, err);
 	return r;
 }
 
-static int make_room(const cloche_sandbox *sb, bool kept, struct room_spec *ret, bool *ret_crowded,
-	struct cloche_err *err)
+static int make_room(const cloche_sandbox *sb, bool kept, const struct network_logs *logs,
+	struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
 {
 	int r = set_string(&ret->keep_dir, sb->keep_changes, err);
 
@@ -142,13 +157,15 @@ static int make_room(const cloche_sandbox *sb, bool kept, struct room_spec *ret,
 	ret->host_home = fs_home();
 	if (sb->root_dir && !ret->root_dir)
 		return err_nomem(err);
+	if (sb->root_fd >= 0 && (ret->root_fd = fcntl(sb->root_fd, F_DUPFD_CLOEXEC, 0)) < 0)
+		return err_sys(err, errno, "root %s", sb->root_dir);
 	r = set_string(&ret->image, sb->image_id, err);
 	if (r < 0)
 		return r;
 	if (strv_copy(sb->image_layers, &ret->layers) < 0 ||
 		strv_copy(sb->image_places, &ret->places) < 0)
 		return err_nomem(err);
-	return add_mounts(sb, ret, ret_crowded, err);
+	return add_mounts(sb, logs, ret, ret_crowded, err);
 }
 
 /* Fill in what the supervisor gets besides the room. */
@@ -202,6 +219,7 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 {
 	_cleanup_(room_spec_donep) struct room_spec room;
 	_cleanup_(client_freep) struct client *client = NULL;
+	_cleanup_(network_logs_close) struct network_logs logs = NETWORK_LOGS_NULL;
 	struct client_start start = {.m = *how, .room = &room};
 	bool crowded = false;
 	int config_fd = -1, r = 0;
@@ -215,12 +233,14 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 	if (r == 0)
 		r = describe_start(sb, &start.m, err);
 	if (r == 0)
-		r = make_room(sb, start.m.kept, &room, &crowded, err);
+		r = network_logs_open(sb, &logs, err);
+	if (r == 0)
+		r = make_room(sb, start.m.kept, &logs, &room, &crowded, err);
 	if (r == 0)
 		r = start_client(sb, &start, &client, &config_fd, err);
 	ctl_start_done(&start.m);
 	if (r == 0 && config_fd >= 0)
-		r = network_start(net, client, sb, config_fd, err);
+		r = network_start(net, client, sb, &logs, config_fd, err);
 	if (r < 0)
 		return r;
 	if (crowded && fn)

@@ -3,10 +3,13 @@
  * a credential); what the caller has configured wins over it. The credential is never put into the
  * room: it becomes a masked secret. */
 #include "api/task.h"
+#include "base/fd.h"
 #include "base/fs.h"
 #include "provider/provider.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,61 +64,66 @@ static int point_to_state(
 /* The agent's own state: a directory of the context, writable in the room's home. */
 static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
-	_cleanup_(freep) char *source =
-		fs_join(session_dir(task->session), task->driver->state_dir);
+	const char *name = task->driver->state_dir;
+	_cleanup_(freep) char *named = fs_join(session_dir(task->session), name);
 	_cleanup_(freep) char *target = fs_join(ROOM_HOME, task->driver->state_home);
-	_cleanup_(freep) char *named = NULL, *same = NULL;
-	int r = 0;
+	_cleanup_(freep) char *same = named ? fs_lexical(named) : NULL;
+	_cleanup_fd_ int fd = -1;
+	int r = 0, context = session_dir_fd(task->session);
 
-	if (!source || !target)
+	if (!named || !same || !target)
 		return err_nomem(err);
-	if (mkdir(source, 0700) < 0 && errno != EEXIST)
-		return err_sys(err, errno, "create %s", source);
-	named = fs_absolute(source);
-	same = fs_lexical(source);
-	if (!named || !same)
-		return err_sys(err, errno, "find %s", source);
+	if (mkdirat(context, name, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "create %s", named);
+	fd = fs_open_beneath(context, name, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return err_sys(err, -fd, "open %s", named);
 	if (has_no_room(sb))
 		r = point_to_state(task, sb, same, err);
 	else
 		r = task_refuse_covered(task, sb, target, "the state", named, err);
 	return r < 0 ? r
-		     : sandbox_add_mount(sb,
+		     : sandbox_add_mount(sb, TAKE_FD(fd),
 			       &(struct room_mount){.source = named,
 				       .target = has_no_room(sb) ? same : target,
-				       .no_link = true},
+				       .found = true},
 			       err);
 }
 
-/* Mount a context read-only if it is in a directory that the room may write to: the agent must not
+/* Guard the context in a mount that the room may write to. */
+static int protect_context_in(cloche_task *task, cloche_sandbox *sb, size_t mount, const char *path,
+	struct cloche_err *err)
+{
+	const struct room_mount *m = &sb->mounts[mount];
+	char top[PATH_MAX];
+	const char *below;
+	struct stat st;
+	int r = fd_path(m->fd, top);
+
+	if (r < 0 || fstat(session_dir_fd(task->session), &st) < 0)
+		return err_sys(err, r < 0 ? -r : errno, "find %s", m->source);
+	below = fs_below(path, top);
+	if (!below)
+		return 0;
+	return below[0] ? sandbox_add_guard(sb, mount, below, &st, true, err)
+			: err_set(err, E_USAGE,
+				  "%s cannot be the context and be mounted for writing", path);
+}
+
+/* A context is read-only if it is in a directory that the room may write to: the agent must not
  * change the record, and the next run would follow what the agent puts in its place
  * (INV-INSIDE-PATHS). */
 static int protect_context(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
-	_cleanup_(freep) char *context = realpath(session_dir(task->session), NULL);
+	char path[PATH_MAX];
 	size_t n = sb->mounts_n;
-	int r = 0;
+	int r = fd_path(session_dir_fd(task->session), path);
 
-	if (!context)
-		return err_sys(err, errno, "find %s", session_dir(task->session));
-	for (size_t i = 0; i < n && r == 0; i++) {
-		_cleanup_(freep) char *real = realpath(sb->mounts[i].source, NULL);
-		_cleanup_(freep) char *target = NULL;
-		const char *below = real && !sb->mounts[i].ro ? fs_below(context, real) : NULL;
-
-		if (!below)
-			continue;
-		if (!below[0])
-			return err_set(err, E_USAGE,
-				"%s cannot be the context and be mounted for writing", context);
-		target = fs_join(sb->mounts[i].target, below);
-		if (!target)
-			return err_nomem(err);
-		r = sandbox_add_mount(sb,
-			&(struct room_mount){
-				.source = context, .target = target, .ro = true, .no_link = true},
-			err);
-	}
+	if (r < 0)
+		return err_sys(err, -r, "find %s", session_dir(task->session));
+	for (size_t i = 0; i < n && r == 0; i++)
+		if (!sb->mounts[i].ro && !sb->mounts[i].guard)
+			r = protect_context_in(task, sb, i, path, err);
 	return r;
 }
 

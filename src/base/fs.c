@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -44,6 +45,49 @@ int fs_read_file(int dirfd, const char *path, struct buf *ret, struct cloche_err
 	if (r < 0)
 		return err_sys(err, -r, "read %s", path);
 	return 0;
+}
+
+int fs_open_beneath(int dir, const char *path, int flags)
+{
+	const struct open_how how = {
+		.flags = (uint64_t)(unsigned)(flags | O_NOFOLLOW | O_CLOEXEC |
+					      (flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY)),
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+			   (dir == AT_FDCWD ? 0 : RESOLVE_BENEATH)};
+	long fd;
+
+	if (dir == AT_FDCWD && path[0] != '/')
+		return -EINVAL;
+	do
+		fd = syscall(SYS_openat2, dir, path[0] ? path : ".", &how, sizeof(how));
+	while (fd < 0 && errno == EINTR);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int fs_open_again(int fd)
+{
+	enum { TRIES = 1000 };
+	char path[PATH_MAX];
+	struct stat want, st;
+
+	if (fstat(fd, &want) < 0)
+		return -errno;
+	/* Whoever renames the directories around it at that moment makes us miss it. */
+	for (int i = 0; i < TRIES; i++) {
+		int r = fd_path(fd, path),
+		    again = r < 0 ? r : fs_open_beneath(AT_FDCWD, path, O_PATH);
+
+		if (again >= 0 && fstat(again, &st) == 0 && st.st_dev == want.st_dev &&
+			st.st_ino == want.st_ino)
+			return again;
+		fd_close(again);
+		if (r < 0 ||
+			(again < 0 && again != -ENOENT && again != -ENOTDIR && again != -ELOOP))
+			return again;
+		if (fstat(fd, &want) < 0 || want.st_nlink == 0)
+			return -ENOENT;
+	}
+	return -ESTALE;
 }
 
 int fs_write_atomic(int dirfd, const char *path, struct str data, unsigned mode, bool durable,

@@ -25,6 +25,18 @@ bool fs_is_whiteout(const struct stat *st);
 _warn_unused_ int fs_read_file(
 	int dirfd, const char *path, struct buf *ret, struct cloche_err *err);
 
+/* Open path beneath dir, name by name and through no link, so that nothing that others do to the
+ * names meanwhile leads anywhere else (INV-NAMED-ONCE). dir AT_FDCWD: path is absolute, and has no
+ * link in it. "" is dir itself. flags are those of open(2) without O_CREAT; O_NOFOLLOW and
+ * O_CLOEXEC are added, and O_NONBLOCK and O_NOCTTY unless O_PATH is among them. Return a descriptor
+ * or -errno. */
+int fs_open_beneath(int dir, const char *path, int flags);
+
+/* Open (O_PATH) the file that fd was opened on once more, in the present mount namespace, by the
+ * path that the kernel knows for it now. Return a descriptor or -errno: ENOENT if it was removed,
+ * ESTALE if it is moved again and again. */
+int fs_open_again(int fd);
+
 /* Write a file completely or not at all: write a temporary file next to it, fsync if durable,
  * rename. */
 _warn_unused_ int fs_write_atomic(int dirfd, const char *path, struct str data, unsigned mode,

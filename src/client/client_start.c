@@ -56,13 +56,40 @@ static int make_socketpair(int *ret_a, int *ret_b)
 	return *ret_a < 0 || *ret_b < 0 ? -EMFILE : 0;
 }
 
-static int start_supervisor(struct client *c, int theirs, struct cloche_err *err)
+/* Give the supervisor descriptors of what is granted, from CTL_FIRST_SOURCE on. */
+static unsigned add_sources(const struct room_spec *room, struct program_fd *fds)
 {
-	const char *const argv[] = {"cloche-supervisor", c->detached ? "--detached" : NULL, NULL};
-	const struct program_fd fds[] = {{theirs, CTL_FD}};
-	struct program_spawn spawn = {
-		.argv = argv, .fds = fds, .fds_n = ARRAY_SIZE(fds), .stdio = {-1, -1, -1}};
+	unsigned n = 0;
 
+	if (room->root_fd >= 0) {
+		fds[n] = (struct program_fd){room->root_fd, CTL_FIRST_SOURCE + (int)n};
+		n++;
+	}
+	for (size_t i = 0; i < room->mounts_n; i++) {
+		if (room->mounts[i].guard)
+			continue;
+		fds[n] = (struct program_fd){room->mounts[i].fd, CTL_FIRST_SOURCE + (int)n};
+		n++;
+	}
+	return n;
+}
+
+static int start_supervisor(
+	struct client *c, const struct room_spec *room, int theirs, struct cloche_err *err)
+{
+	_cleanup_(freep) struct program_fd *fds = calloc(room->mounts_n + 2, sizeof(*fds));
+	char sources[16];
+	const char *const argv[] = {"cloche-supervisor", c->detached ? "--detached" : sources,
+		c->detached ? sources : NULL, NULL};
+	struct program_spawn spawn = {.argv = argv, .fds = fds, .stdio = {-1, -1, -1}};
+	unsigned n;
+
+	if (!fds)
+		return err_nomem(err);
+	fds[0] = (struct program_fd){theirs, CTL_FD};
+	n = add_sources(room, fds + 1);
+	snprintf(sources, sizeof(sources), "%u", n);
+	spawn.fds_n = n + 1;
 	/* For its last words only; everything else comes as messages. */
 	if (fcntl(2, F_GETFD) >= 0)
 		spawn.stdio[2] = 2;
@@ -132,6 +159,12 @@ int client_new(const struct client_start *start, struct client **ret, int *ret_c
 		return err_nomem(err);
 	if (start->room->id && !rundir_is_id(str_from(start->room->id)))
 		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", start->room->id);
+	for (size_t i = 0; i < start->room->mounts_n; i++) {
+		const struct room_mount *m = &start->room->mounts[i];
+
+		if (!m->guard && m->fd < 0)
+			return err_sys(err, -m->fd, "mount %s", m->source);
+	}
 	if (start->room->id)
 		memcpy(c->id, start->room->id, RUNDIR_ID_BYTES + 1);
 	else
@@ -142,7 +175,7 @@ int client_new(const struct client_start *start, struct client **ret, int *ret_c
 		r = make_socketpair(&config, &config_theirs);
 	if (r < 0)
 		return err_sys(err, -r, "make a socket");
-	r = start_supervisor(c, theirs, err);
+	r = start_supervisor(c, start->room, theirs, err);
 	if (r < 0)
 		return r;
 	r = open_chan(c, TAKE_FD(ours));

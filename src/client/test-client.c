@@ -376,7 +376,7 @@ static void a_room_that_cannot_be_made(void)
 	struct job j;
 
 	job_init(&j, "true");
-	must(room_spec_add_mount(&j.room, "/no/such/source", "/mnt", true, NULL) == 0);
+	must((j.room.init_path = strdup("/no/such/source")));
 	job_run(&j);
 	check(j.code < 0);
 	check(strstr(j.err.message, "/no/such/source"));

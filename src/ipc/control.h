@@ -48,8 +48,11 @@
 #include "ipc/recording.h"
 
 enum {
-	CTL_VERSION = 6,
+	CTL_VERSION = 7,
 	CTL_FD = 3, /* the owner's channel in the supervisor */
+	/* After that follow descriptors of what is granted: the directory that is the room's root,
+	 * if one is, and the sources of mounts in their order, except guards. */
+	CTL_FIRST_SOURCE,
 	CTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024,
 	CTL_MAX_TEXT = 4096,
 	CTL_MAX_ROOM = 512 * 1024, /* encoded room */

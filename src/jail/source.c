@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation
  *
- * The path is opened once, and everything is judged on that descriptor: the kind of the file, and
+ * The path was opened once, and everything is judged on that descriptor: the kind of the file, and
  * (through /proc) where it really lies. A place that holds credentials can be mounted only by its
  * own name, so that it never gets in with a wider mount ($HOME, /) or through a link that an
  * attacker planted in a shared directory. */
@@ -91,33 +91,24 @@ static const char *kind_name(mode_t mode)
 	return S_ISSOCK(mode) ? "socket" : S_ISFIFO(mode) ? "fifo" : "device";
 }
 
-int source_open(
-	const char *path, const char *home, bool no_link, bool *ret_is_dir, struct cloche_err *err)
+int source_check(
+	int fd, const char *path, const char *home, struct stat *ret, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC | (no_link ? O_NOFOLLOW : 0));
 	char real[PATH_MAX];
-	struct stat st;
 	int r;
 
-	if (fd < 0) {
-		r = errno;
-		err_sys(err, r, "mount %s", path);
-		return r == ENOENT ? -ENOENT : -E_SYSTEM;
-	}
-	if (fstat(fd, &st) < 0)
+	if (fd < 0)
+		return err_sys(err, -fd, "mount %s", path);
+	if (fstat(fd, ret) < 0)
 		return err_sys(err, errno, "mount %s", path);
 	r = fd_path(fd, real);
 	if (r < 0)
 		return err_sys(err, -r, "mount %s", path);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) &&
-		!(S_ISSOCK(st.st_mode) && strcmp(path, real) == 0))
+	if (!S_ISDIR(ret->st_mode) && !S_ISREG(ret->st_mode) &&
+		!(S_ISSOCK(ret->st_mode) && strcmp(path, real) == 0))
 		return err_set(err, E_DENIED, "mount %s: it is a %s, not a file or directory", path,
-			kind_name(st.st_mode));
-	r = judge_all(path, real, home, err);
-	if (r < 0)
-		return r;
-	*ret_is_dir = S_ISDIR(st.st_mode);
-	return TAKE_FD(fd);
+			kind_name(ret->st_mode));
+	return judge_all(path, real, home, err);
 }
 
 int source_judge_found(const char *path, const char *home, struct cloche_err *err)

@@ -29,20 +29,25 @@ static bool looks_covers(const struct look *l, const char *path)
 	return false;
 }
 
+static int looks_plan_mount(
+	struct look *l, const struct room_spec *spec, const struct room_mount *m)
+{
+	if (m->guard)
+		return look_add_kept(
+			l, spec->mounts[m->guard - 1].fd, room_spec_guarded(spec, m), m->ro);
+	if (!m->ro && !(m->found && looks_covers(l, m->source)))
+		return look_add_mount(l, m->fd, m->source, m->target);
+	return m->found ? look_add_kept(l, m->fd, "", m->ro) : 0;
+}
+
 int looks_plan(struct look *l, const struct room_spec *spec, struct cloche_err *err)
 {
 	int r = 0;
 
 	look_begin(l);
 	l->every = spec->nested;
-	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++) {
-		const struct room_mount *m = &spec->mounts[i];
-
-		if (!m->ro && !(m->no_link && looks_covers(l, m->source)))
-			r = look_add_mount(l, m->source, m->target);
-		else if (m->no_link)
-			r = look_add_kept(l, m->source, m->ro);
-	}
+	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++)
+		r = looks_plan_mount(l, spec, &spec->mounts[i]);
 	if (r == 0)
 		r = strv_copy(spec->opened, &l->opened);
 	return r < 0 ? err_nomem(err) : 0;

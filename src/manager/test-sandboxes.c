@@ -301,7 +301,7 @@ static void crash_with_a_finding(char id[RUNDIR_ID_BYTES + 1], const char *grant
 	int fd = open(granted, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	look_begin(&l);
-	must(look_add_mount(&l, granted, "/workspace") == 0);
+	must(look_add_mount(&l, fd, granted, "/workspace") == 0);
 	must(looks_note(&l, &d, id, 0, NULL) == 0);
 	unlinkat(fd, ".envrc", 0);
 	close(openat(fd, ".envrc", O_CREAT | O_WRONLY, 0600));

@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/spec.h"
+#include "base/fd.h"
+#include "base/fs.h"
 #include "base/strv.h"
 #include "ipc/message.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 void room_spec_init(struct room_spec *s)
 {
-	*s = (struct room_spec){.ca_fd = -1};
+	*s = (struct room_spec){.ca_fd = -1, .root_fd = -1};
+}
+
+void room_spec_close(struct room_spec *s)
+{
+	for (size_t i = 0; i < s->mounts_n; i++)
+		s->mounts[i].fd = fd_close(s->mounts[i].fd);
+	s->root_fd = fd_close(s->root_fd);
 }
 
 void room_spec_done(struct room_spec *s)
 {
 	size_t i;
 
+	room_spec_close(s);
 	for (i = 0; i < s->mounts_n; i++) {
 		free(s->mounts[i].source);
 		free(s->mounts[i].target);
@@ -61,29 +73,79 @@ static int check_mount(const char *source, const char *target, struct cloche_err
 	return 0;
 }
 
-int room_spec_add_mount(struct room_spec *s, const char *source, const char *target, bool ro,
-	struct cloche_err *err)
+/* Takes fd. */
+static int add_mount(
+	struct room_spec *s, int fd, const char *source, const char *target, struct cloche_err *err)
 {
-	struct room_mount m = {.ro = ro}, *grown;
+	struct room_mount m = {.fd = fd}, *grown = NULL;
 	int r = check_mount(source, target, err);
 
-	if (r < 0)
-		return r;
-	if (s->mounts_n >= ROOM_MAX_MOUNTS)
-		return err_set(err, E_LIMIT, "more than %d mounts", ROOM_MAX_MOUNTS);
-	grown = reallocarray(s->mounts, s->mounts_n + 1, sizeof(*grown));
-	if (!grown)
-		return err_nomem(err);
-	s->mounts = grown;
-	m.source = strdup(source);
-	m.target = strdup(target);
-	if (!m.source || !m.target) {
+	if (r == 0 && s->mounts_n >= ROOM_MAX_MOUNTS)
+		r = err_set(err, E_LIMIT, "more than %d mounts", ROOM_MAX_MOUNTS);
+	if (r == 0) {
+		grown = reallocarray(s->mounts, s->mounts_n + 1, sizeof(*grown));
+		m.source = strdup(source);
+		m.target = strdup(target);
+		r = grown && m.source && m.target ? 0 : err_nomem(err);
+	}
+	if (grown)
+		s->mounts = grown;
+	if (r < 0) {
+		fd_close(fd);
 		free(m.source);
 		free(m.target);
-		return err_nomem(err);
+		return r;
 	}
 	s->mounts[s->mounts_n++] = m;
 	return 0;
+}
+
+int room_spec_add_mount(struct room_spec *s, const char *source, const char *target, bool ro,
+	struct cloche_err *err)
+{
+	int fd = source ? open(source, O_PATH | O_CLOEXEC) : -1;
+	int r = add_mount(s, fd < 0 ? -errno : fd, source, target, err);
+
+	if (r == 0)
+		s->mounts[s->mounts_n - 1].ro = ro;
+	return r;
+}
+
+int room_spec_add_opened(struct room_spec *s, int fd, const char *source, const char *target,
+	bool ro, struct cloche_err *err)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), r;
+
+	if (own < 0)
+		return err_sys(err, errno, "mount %s", source);
+	r = add_mount(s, own, source, target, err);
+	if (r == 0)
+		s->mounts[s->mounts_n - 1].ro = ro;
+	return r;
+}
+
+int room_spec_add_guard(struct room_spec *s, size_t mount, const char *path, const struct stat *st,
+	bool ro, struct cloche_err *err)
+{
+	_cleanup_(freep) char *source = fs_join(s->mounts[mount].source, path);
+	_cleanup_(freep) char *target = fs_join(s->mounts[mount].target, path);
+	struct room_mount *m;
+	int r = source && target ? add_mount(s, -1, source, target, err) : err_nomem(err);
+
+	if (r < 0)
+		return r;
+	m = &s->mounts[s->mounts_n - 1];
+	m->guard = (uint32_t)mount + 1;
+	m->device = st->st_dev;
+	m->inode = st->st_ino;
+	m->ro = ro;
+	m->found = true;
+	return 0;
+}
+
+const char *room_spec_guarded(const struct room_spec *s, const struct room_mount *guard)
+{
+	return fs_below(guard->source, s->mounts[guard->guard - 1].source);
 }
 
 static bool is_id(const char *z)
@@ -126,6 +188,16 @@ static int check_layers(const struct room_spec *s, struct cloche_err *err)
 	return 0;
 }
 
+static int check_guard(const struct room_spec *s, size_t i, struct cloche_err *err)
+{
+	const struct room_mount *m = &s->mounts[i];
+	bool ok = m->guard <= i && !s->mounts[m->guard - 1].guard;
+	const char *below = ok ? room_spec_guarded(s, m) : NULL;
+
+	return below && below[0] ? 0
+				 : err_set(err, E_USAGE, "%s guards no part of a mount", m->source);
+}
+
 int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 {
 	size_t i;
@@ -154,6 +226,8 @@ int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 		return err_set(err, E_LIMIT, "more than %d mounts", ROOM_MAX_MOUNTS);
 	for (i = 0; i < s->mounts_n; i++) {
 		r = check_mount(s->mounts[i].source, s->mounts[i].target, err);
+		if (r == 0 && s->mounts[i].guard)
+			r = check_guard(s, i, err);
 		if (r < 0)
 			return r;
 	}
@@ -168,9 +242,10 @@ enum { MAX_PATH = 4095 };
 	F(Z, source, .max = MAX_PATH)                                                              \
 	F(Z, target, .max = MAX_PATH)                                                              \
 	F(BOOL, ro)                                                                                \
-	F(BOOL, optional)                                                                          \
-	F(BOOL, no_link)                                                                           \
-	F(BOOL, guard)
+	F(BOOL, found)                                                                             \
+	F(U32, guard)                                                                              \
+	F(U64, device)                                                                             \
+	F(U64, inode)
 
 static MESSAGE_TABLE(room_mount, MOUNT_FIELDS, NULL);
 
@@ -220,6 +295,8 @@ bool room_spec_get(struct wire_in *r, struct room_spec *ret)
 {
 	bool ok = message_take(r, room_spec_message(), ret);
 
-	ret->ca_fd = -1;
+	ret->ca_fd = ret->root_fd = -1;
+	for (size_t i = 0; i < ret->mounts_n; i++)
+		ret->mounts[i].fd = -1;
 	return ok;
 }

@@ -8,6 +8,7 @@
 #include "ipc/wire.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 enum {
@@ -34,14 +35,20 @@ enum room_net {
 	ROOM_NET_END_,
 };
 
+/* A directory or regular file of the host. It was opened once, when it was granted, and from then
+ * on that descriptor counts: source is for words and for judging what the user has named. A guard
+ * is a part of another mount and is mounted over itself there, which keeps it in its place, or
+ * read-only. It is found below that mount's descriptor, and must be the file that was found before
+ * (INV-NAMED-ONCE). */
 struct room_mount {
-	char *source; /* path on the host, absolute; a directory or a regular file */
-	char *target; /* path in the room, absolute */
+	char *source;   /* path on the host, absolute */
+	char *target;   /* path in the room, absolute */
+	int fd;         /* O_PATH, owned; -errno: it could not be opened. A guard has none */
+	uint32_t guard; /* number (from 1) of an earlier mount that it guards a part of; 0: it is
+			 * no guard */
+	uint64_t device, inode; /* of a guard: what was found */
 	bool ro;
-	bool optional; /* a missing source is no error: the mount is left out */
-	bool no_link;  /* source lies where a room may write: its last component must not be a
-			* symbolic link */
-	bool guard;    /* it is part of another mount, and keeps it as it is (api/protect.h) */
+	bool found; /* nobody has named it */
 };
 
 /* Every limit of options.def; 0 means no limit (or the provider's default if there is one).
@@ -64,6 +71,7 @@ struct room_spec {
 	char *id;
 	enum room_root root;
 	char *root_dir; /* for ROOM_ROOT_DIR; for ROOM_ROOT_IMAGE the directory of the layers */
+	int root_fd;    /* for ROOM_ROOT_DIR: that directory, O_PATH, owned; else -1 */
 	char **layers;  /* of an image, the lowest first: their names in that directory, 64 digits
 			 * each (strv) */
 	char *image;    /* of an image: its id in the store, 64 digits */
@@ -110,9 +118,20 @@ void room_spec_done(struct room_spec *s);
 
 /* Add a mount with copies of source and target. Both have to be absolute (E_USAGE), and the target
  * must not contain "." or "..". Mounts are made in the order in which they were added, so a later
- * one may lie inside an earlier one. */
+ * one may lie inside an earlier one. The source is opened now, following links; if that fails,
+ * making the room says so. */
 _warn_unused_ int room_spec_add_mount(struct room_spec *s, const char *source, const char *target,
 	bool ro, struct cloche_err *err);
+/* The same with a source that is open already (borrowed). */
+_warn_unused_ int room_spec_add_opened(struct room_spec *s, int fd, const char *source,
+	const char *target, bool ro, struct cloche_err *err);
+/* Add a guard: path is relative to mount number `mount` (from 0), and st says what was found. */
+_warn_unused_ int room_spec_add_guard(struct room_spec *s, size_t mount, const char *path,
+	const struct stat *st, bool ro, struct cloche_err *err);
+/* Return where a guard lies, relative to its mount. */
+const char *room_spec_guarded(const struct room_spec *s, const struct room_mount *guard);
+/* Close the sources. */
+void room_spec_close(struct room_spec *s);
 
 /* Check what does not depend on the machine: id, paths, ranges. Every provider calls this first, as
  * the spec may come over a socket. */

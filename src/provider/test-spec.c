@@ -156,8 +156,8 @@ static void more_mounts_than_may_be_do_not_go_out(void)
 
 		must(more);
 		s.mounts = more;
-		s.mounts[s.mounts_n++] =
-			(struct room_mount){.source = strdup("/a"), .target = strdup("/b")};
+		s.mounts[s.mounts_n++] = (struct room_mount){
+			.source = strdup("/a"), .target = strdup("/b"), .fd = -1};
 		buf_clear(&bytes);
 		room_spec_put(&out, &s);
 		check_int(out.error, s.mounts_n <= ROOM_MAX_MOUNTS ? 0 : -EINVAL);

@@ -7,17 +7,18 @@
 
 /* How a member is stored, and what a plain option does with its value. */
 enum option_type {
-	OPTION_NONE,  /* no member */
-	OPTION_SIZE,  /* uint64_t, bytes */
-	OPTION_CPUS,  /* uint64_t, thousandths of a CPU */
-	OPTION_COUNT, /* uint64_t */
-	OPTION_TIME,  /* uint64_t, milliseconds */
-	OPTION_FLAG,  /* bool */
-	OPTION_TEXT,  /* char *, on the heap */
-	OPTION_TEXTS, /* char **, as in base/strv.h */
-	OPTION_FD,    /* int, borrowed */
-	OPTION_ROOT,  /* enum room_root */
-	OPTION_NET,   /* enum cloche_net */
+	OPTION_NONE,   /* no member */
+	OPTION_SIZE,   /* uint64_t, bytes */
+	OPTION_CPUS,   /* uint64_t, thousandths of a CPU */
+	OPTION_COUNT,  /* uint64_t */
+	OPTION_TIME,   /* uint64_t, milliseconds */
+	OPTION_FLAG,   /* bool */
+	OPTION_TEXT,   /* char *, on the heap */
+	OPTION_TEXTS,  /* char **, as in base/strv.h */
+	OPTION_FD,     /* int, borrowed */
+	OPTION_OPENED, /* int, a descriptor of its own; -1: none */
+	OPTION_ROOT,   /* enum room_root */
+	OPTION_NET,    /* enum cloche_net */
 	OPTION_MOUNTS,
 	OPTION_ALLOWLIST,
 	OPTION_SECRETS,

@@ -2,13 +2,13 @@
 /* Theory of operation: setters check what can be checked without making anything (names, paths,
  * numbers) and copy it. Conditions that depend on the machine are checked when a room is made. */
 #include "sandbox/sandbox.h"
+#include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
 #include "base/utf8.h"
 #include "ipc/control.h"
 #include "ipc/netconf.h"
 #include "ipc/rundir.h"
-#include "jail/source.h"
 #include "provider/names.h"
 #include "secrets/signing.h"
 #include "secrets/surrogate.h"
@@ -17,12 +17,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_PEM = 4 << 20, MAX_LABEL_KEY = 63, MAX_CONNECT_TO = 4096 };
 
-#define WORKSPACE "/workspace"
 /* Variables that an image overrides, unless the user sets them. */
 static const struct {
 	const char *name, *value;
@@ -36,7 +34,7 @@ cloche_sandbox *cloche_sandbox_new(void)
 
 	if (!sb)
 		return NULL;
-	sb->network_log_fd = -1;
+	sb->network_log_fd = sb->root_fd = -1;
 	sb->group = sandbox_group_new();
 	sb->provider = strdup("auto");
 	if (!sb->group || !sb->provider)
@@ -80,129 +78,25 @@ const char *cloche_provider_name(size_t i)
 	return provider_name_at(i);
 }
 
-/* Resolve a path of the host; an error names the path and its purpose. */
-static int resolve(const char *path, const char *what, char **ret, struct cloche_err *err)
-{
-	char *resolved = realpath(path, NULL);
-
-	if (!resolved)
-		return err_sys(err, errno, "%s %s", what, path);
-	*ret = resolved;
-	return 0;
-}
-
-/* Resolve a path that is kept without links. Later nobody knows what the user named, so whether a
- * link led from there into credentials (INV-INSIDE-PATHS) is judged here. */
-static int resolve_judged(const char *path, const char *what, char **ret, struct cloche_err *err)
-{
-	_cleanup_(freep) char *resolved = NULL, *named = fs_absolute(path), *home = fs_home();
-	int r = resolve(path, what, &resolved, err);
-
-	if (r == 0 && !named)
-		r = err_sys(err, errno, "%s %s", what, path);
-	if (r == 0 && strcmp(named, resolved) != 0)
-		r = source_judge_named(named, resolved, home, err);
-	if (r == 0)
-		*ret = TAKE_PTR(resolved);
-	return r;
-}
-
 int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err)
 {
 	_cleanup_(freep) char *dir = NULL;
-	int r;
+	int r, fd;
 
 	sandbox_leave_image(sb);
+	sb->root_fd = fd_close(sb->root_fd);
 	if (strcmp(root, "host") == 0) {
 		sb->root = ROOM_ROOT_HOST;
 		return set_string(&sb->root_dir, NULL, err);
 	}
 	if (str_starts(str_from(root), STR("image:")))
 		return sandbox_use_image(sb, root, err);
-	r = resolve_judged(root, "root", &dir, err);
+	r = sandbox_open_judged(root, "root", &fd, &dir, err);
 	if (r < 0)
 		return r;
 	sb->root = ROOM_ROOT_DIR;
+	sb->root_fd = fd;
 	return set_string(&sb->root_dir, dir, err);
-}
-
-int sandbox_add_mount(cloche_sandbox *sb, const struct room_mount *m, struct cloche_err *err)
-{
-	struct room_mount *grown = reallocarray(sb->mounts, sb->mounts_n + 1, sizeof(*grown));
-	struct room_mount copy = {.source = strdup(m->source),
-		.target = strdup(m->target),
-		.ro = m->ro,
-		.no_link = m->no_link};
-
-	if (grown)
-		sb->mounts = grown;
-	if (!grown || !copy.source || !copy.target) {
-		free(copy.source);
-		free(copy.target);
-		return err_nomem(err);
-	}
-	sb->mounts[sb->mounts_n++] = copy;
-	return 0;
-}
-
-int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source, const char *destination,
-	bool read_only, cloche_err *err)
-{
-	_cleanup_(freep) char *resolved = NULL, *named = fs_absolute(source);
-	_cleanup_(freep) char *same = fs_lexical(source);
-	int r = resolve(source, "mount", &resolved, err);
-
-	if (r < 0)
-		return r;
-	if (!named || !same)
-		return err_sys(err, errno, "mount %s", source);
-	if (!destination)
-		destination = same;
-	if (destination[0] != '/' || strcmp(destination, "/") == 0)
-		return err_set(err, E_USAGE,
-			"mount %s: the destination \"%s\" has to be an absolute path below /",
-			source, destination);
-	/* Use the path as named, not the resolved one: links on it are checked later. */
-	return sandbox_add_mount(sb,
-		&(struct room_mount){
-			.source = named, .target = (char *)(uintptr_t)destination, .ro = read_only},
-		err);
-}
-
-/* Move the mounts from `from` on to the front: mounts that the user names must lie over them. */
-static void mounts_to_front(cloche_sandbox *sb, size_t from)
-{
-	for (size_t to = 0; from < sb->mounts_n; to++, from++) {
-		struct room_mount m = sb->mounts[from];
-
-		memmove(sb->mounts + to + 1, sb->mounts + to, (from - to) * sizeof(m));
-		sb->mounts[to] = m;
-	}
-}
-
-int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err)
-{
-	_cleanup_(freep) char *resolved = NULL;
-	size_t before = sb->mounts_n;
-	struct stat st;
-	int r = resolve_judged(dir, "workspace", &resolved, err);
-
-	if (r < 0)
-		return r;
-	if (strcmp(resolved, "/") == 0)
-		return err_set(err, E_USAGE, "the workspace cannot be /: choose a directory");
-	if (stat(resolved, &st) == 0 && !S_ISDIR(st.st_mode))
-		return err_set(err, E_USAGE, "workspace %s: it is not a directory", dir);
-	/* If a workspace was set before, it is the first mount. */
-	if (sb->workspace)
-		r = set_string(&sb->mounts[0].source, resolved, err);
-	else
-		r = sandbox_add_mount(sb,
-			&(struct room_mount){.source = resolved, .target = (char[]){WORKSPACE}},
-			err);
-	if (!sb->workspace)
-		mounts_to_front(sb, before);
-	return r < 0 ? r : set_string(&sb->workspace, resolved, err);
 }
 
 int cloche_sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err *err)
@@ -232,7 +126,7 @@ const char *sandbox_workdir(const cloche_sandbox *sb)
 	if (sb->workdir)
 		return sb->workdir;
 	if (sb->workspace)
-		return WORKSPACE;
+		return SANDBOX_WORKSPACE;
 	return sb->image_workdir ? sb->image_workdir : "/";
 }
 

@@ -24,6 +24,7 @@ struct sandbox_connect_to {
 #define MEMBER_TEXT(member) char *member;
 #define MEMBER_TEXTS(member) char **member;
 #define MEMBER_FD(member) int member;
+#define MEMBER_OPENED(member) int member;
 #define MEMBER_ROOT(member) enum room_root member;
 #define MEMBER_NET(member) enum cloche_net member;
 #define MEMBER_ALLOWLIST(member) cloche_allowlist *member;
@@ -32,9 +33,10 @@ struct sandbox_connect_to {
 	struct room_mount *member;                                                                 \
 	size_t member##_n;
 
-/* workspace, keep_changes, root_dir and the sources of mounts are absolute. A mount's source is
- * kept as the user named it; it is checked and opened once, when the room is made. The group
- * belongs to the handle: a copy has none. */
+/* workspace, keep_changes, root_dir and the sources of mounts are absolute. What is granted is
+ * opened when it is named, and never found by its path again (INV-NAMED-ONCE); its path is kept as
+ * the user named it, for words and for judging it when the room is made. The group belongs to the
+ * handle: a copy has none. */
 struct cloche_sandbox {
 	struct sandbox_group *group;
 	struct room_limits limits;
@@ -48,9 +50,27 @@ struct cloche_sandbox {
 /* Return a copy, NULL on lack of memory. */
 cloche_sandbox *sandbox_copy(const cloche_sandbox *sb);
 
-/* Add a mount; m's strings are copied. */
+/* The place of the workspace in a room. */
+#define SANDBOX_WORKSPACE "/workspace"
+
+/* mounts.c. Open a path that is kept without links, and judge whether a link led from there into
+ * credentials. *ret (O_PATH) is the file, *ret_real (heap) where it lies. what: for messages. */
+_warn_unused_ int sandbox_open_judged(
+	const char *path, const char *what, int *ret, char **ret_real, struct cloche_err *err);
+/* Add a mount of what fd was opened on (O_PATH, taken also on failure; -errno: it could not be
+ * opened, which is the error). m is copied, but for its fd. */
 _warn_unused_ int sandbox_add_mount(
-	cloche_sandbox *sb, const struct room_mount *m, struct cloche_err *err);
+	cloche_sandbox *sb, int fd, const struct room_mount *m, struct cloche_err *err);
+/* The same for a mount of another handle, which may be a guard or may not be open. */
+_warn_unused_ int sandbox_put_mount(
+	cloche_sandbox *sb, int fd, const struct room_mount *m, struct cloche_err *err);
+/* After sandbox_load(): fail (E_DENIED) if something that was granted is not there any more, or
+ * something else is in its place. */
+_warn_unused_ int sandbox_check_opened(const cloche_sandbox *sb, struct cloche_err *err);
+/* Keep what lies at that path below mount number `mount` (from 0) in its place, or read-only. st:
+ * what was found there. */
+_warn_unused_ int sandbox_add_guard(cloche_sandbox *sb, size_t mount, const char *path,
+	const struct stat *st, bool ro, struct cloche_err *err);
 
 /* image.c. Take an image of the store as the root: "image:NAME". E_NOT_FOUND if there is none. */
 _warn_unused_ int sandbox_use_image(cloche_sandbox *sb, const char *root, struct cloche_err *err);

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copy and free, member by member, as the table says. */
+#include "base/fd.h"
 #include "sandbox/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 static int copy_mounts(const cloche_sandbox *sb, cloche_sandbox *copy)
 {
-	for (size_t i = 0; i < sb->mounts_n; i++)
-		if (sandbox_add_mount(copy, &sb->mounts[i], NULL) < 0)
+	for (size_t i = 0; i < sb->mounts_n; i++) {
+		const struct room_mount *m = &sb->mounts[i];
+		int fd = m->fd < 0 ? m->fd : fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
+
+		if ((m->fd >= 0 && fd < 0) || sandbox_put_mount(copy, fd, m, NULL) < 0)
 			return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -30,6 +36,10 @@ static int copy_member(
 		break;
 	case OPTION_FLAG:
 		*(bool *)to = *(bool *)from;
+		break;
+	case OPTION_OPENED:
+		*(int *)to = *(int *)from < 0 ? -1 : fcntl(*(int *)from, F_DUPFD_CLOEXEC, 0);
+		ok = *(int *)from < 0 || *(int *)to >= 0;
 		break;
 	case OPTION_FD:
 	case OPTION_ROOT:
@@ -61,6 +71,8 @@ cloche_sandbox *sandbox_copy(const cloche_sandbox *sb)
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = calloc(1, sizeof(*copy));
 	const struct sandbox_option *o;
 
+	if (copy)
+		copy->root_fd = -1;
 	for (size_t i = 0; copy && (o = option_row(i)); i++)
 		if (copy_member(sb, copy, o) < 0)
 			return NULL;
@@ -75,6 +87,8 @@ static void free_member(cloche_sandbox *sb, const struct sandbox_option *o)
 		free(*(char **)at);
 	else if (o->type == OPTION_TEXTS)
 		strv_free(*(char ***)at);
+	else if (o->type == OPTION_OPENED)
+		fd_close(*(int *)at);
 	else if (o->type == OPTION_ALLOWLIST)
 		cloche_allowlist_free(*(cloche_allowlist **)at);
 	else if (o->type == OPTION_SECRETS)
@@ -91,6 +105,7 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 	for (size_t i = 0; (o = option_row(i)); i++)
 		free_member(sb, o);
 	for (size_t i = 0; i < sb->mounts_n; i++) {
+		fd_close(sb->mounts[i].fd);
 		free(sb->mounts[i].source);
 		free(sb->mounts[i].target);
 	}

@@ -272,11 +272,11 @@ static int mount(struct srt *s, const enum effect *effects, size_t i, struct clo
 		return hide(s, p, err);
 	if (r < 0)
 		return r;
-	return sandbox_add_mount(s->sb,
+	return sandbox_add_mount(s->sb, fs_open_beneath(AT_FDCWD, p->path, O_PATH),
 		&(struct room_mount){.source = allows(p) ? p->source : p->path,
 			.target = p->path,
 			.ro = effects[i] == SHOWN,
-			.no_link = true},
+			.found = true},
 		err);
 }
 

@@ -3,10 +3,13 @@
  * type. Strings are bytes (paths, values of variables), so they are stored in base64. */
 #include "sandbox/store.h"
 #include "base/base64.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "sandbox/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 static json_t *text_out(const char *text)
 {
@@ -35,12 +38,25 @@ static json_t *mounts_out(const cloche_sandbox *sb)
 
 	for (size_t i = 0; all && i < sb->mounts_n; i++) {
 		const struct room_mount *m = &sb->mounts[i];
+		struct stat st = {.st_dev = m->device, .st_ino = m->inode};
 
-		if (json_array_append_new(all, json_pack("[o, o, b, b]", text_out(m->source),
-						       text_out(m->target), m->ro, m->no_link)) < 0)
+		if ((m->fd >= 0 && fstat(m->fd, &st) < 0) ||
+			json_array_append_new(all,
+				json_pack("[o, o, b, b, I, I, I]", text_out(m->source),
+					text_out(m->target), m->ro, m->found, (json_int_t)m->guard,
+					(json_int_t)st.st_dev, (json_int_t)st.st_ino)) < 0)
 			return NULL;
 	}
 	return TAKE_PTR(all);
+}
+
+static json_t *opened_out(int fd)
+{
+	struct stat st;
+
+	return fd < 0 || fstat(fd, &st) < 0
+		       ? json_null()
+		       : json_pack("[I, I]", (json_int_t)st.st_dev, (json_int_t)st.st_ino);
 }
 
 static json_t *allowlist_out(const cloche_allowlist *list)
@@ -95,6 +111,8 @@ static json_t *member_out(const cloche_sandbox *sb, const struct sandbox_option 
 		/* Other members of this type are a part of "secrets". */
 		return names_out(
 			strcmp(o->key, "secrets") == 0 ? *(cloche_secrets *const *)at : NULL);
+	case OPTION_OPENED:
+		return opened_out(*(const int *)at);
 	case OPTION_NONE:
 	case OPTION_FD:
 		break;
@@ -159,6 +177,19 @@ static int texts_in(const json_t *value, char ***ret)
 	return r;
 }
 
+/* What was granted is named by its path again, which a room may have exchanged meanwhile: it must
+ * be the same file (INV-NAMED-ONCE). It cannot have been removed and its number used again, as long
+ * as the sandbox runs. Return -1 if there is another one, or none. */
+static int open_recorded(const char *path, uint64_t device, uint64_t inode)
+{
+	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == device && st.st_ino == inode
+		       ? TAKE_FD(fd)
+		       : -1;
+}
+
 static int mounts_in(const json_t *value, cloche_sandbox *sb)
 {
 	size_t i;
@@ -166,18 +197,24 @@ static int mounts_in(const json_t *value, cloche_sandbox *sb)
 
 	json_array_foreach (value, i, one) {
 		_cleanup_(freep) char *source = NULL, *target = NULL;
+		struct room_mount m = {0};
 		int r = text_in(json_array_get(one, 0), &source);
 
 		if (r == 0)
 			r = text_in(json_array_get(one, 1), &target);
 		if (r < 0 || !source || !target)
 			return r < 0 ? r : -EINVAL;
-		if (sandbox_add_mount(sb,
-			    &(struct room_mount){.source = source,
-				    .target = target,
-				    .ro = json_is_true(json_array_get(one, 2)),
-				    .no_link = json_is_true(json_array_get(one, 3))},
-			    NULL) < 0)
+		m.source = source;
+		m.target = target;
+		m.ro = json_is_true(json_array_get(one, 2));
+		m.found = json_is_true(json_array_get(one, 3));
+		m.guard = (uint32_t)json_integer_value(json_array_get(one, 4));
+		m.device = (uint64_t)json_integer_value(json_array_get(one, 5));
+		m.inode = (uint64_t)json_integer_value(json_array_get(one, 6));
+		if (m.guard > sb->mounts_n)
+			return -EINVAL;
+		if (sandbox_put_mount(sb, m.guard ? -1 : open_recorded(source, m.device, m.inode),
+			    &m, NULL) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -238,6 +275,15 @@ static int member_in(
 		return allowlist_in(value, at);
 	case OPTION_SECRETS:
 		return strcmp(o->key, "secrets") == 0 ? texts_in(value, secrets) : 0;
+	case OPTION_OPENED:
+		/* The row before has its path. */
+		*(int *)at =
+			sb->root_dir && json_is_array(value)
+				? open_recorded(sb->root_dir,
+					  (uint64_t)json_integer_value(json_array_get(value, 0)),
+					  (uint64_t)json_integer_value(json_array_get(value, 1)))
+				: -1;
+		break;
 	case OPTION_NONE:
 	case OPTION_FD:
 		break;

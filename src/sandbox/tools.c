@@ -7,6 +7,7 @@
 #include "toolchain/toolchain.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -66,11 +67,11 @@ static int apply(cloche_sandbox *sb, const struct toolchain *t, struct cloche_er
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < t->mounts_n; i++)
-		r = sandbox_add_mount(sb,
+		r = sandbox_add_mount(sb, fs_open_beneath(AT_FDCWD, t->mounts[i].source, O_PATH),
 			&(struct room_mount){.source = t->mounts[i].source,
 				.target = t->mounts[i].target,
 				.ro = true,
-				.no_link = true},
+				.found = true},
 			err);
 	for (char *const *d = t->dirs; r == 0 && d && *d; d++)
 		r = append_dir(sb, *d, err);

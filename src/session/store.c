@@ -348,6 +348,11 @@ int cloche_session_load(const char *dir, cloche_session **ret, struct cloche_err
 	return r;
 }
 
+int session_dir_fd(const cloche_session *s)
+{
+	return s->fd;
+}
+
 const char *session_dir(const cloche_session *s)
 {
 	return s->dir;

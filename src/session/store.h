@@ -38,6 +38,8 @@ _warn_unused_ int session_open_unwritten(
 
 /* Both are borrowed. */
 const char *session_dir(const cloche_session *s);
+/* Return its descriptor, borrowed. */
+int session_dir_fd(const cloche_session *s);
 /* The reply as an object in the form of the file; index below cloche_session_reply_count(). */
 const json_t *session_reply(const cloche_session *s, size_t index);
 

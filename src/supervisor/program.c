@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* There is one supervisor per sandbox. It makes the room, speaks to its init, its helpers and its
  * clients, and takes everything down again. The client that started it is on descriptor 3
- * (ipc/control.h). The only argument is --detached, which detaches it from its parent. */
+ * (ipc/control.h). With --detached it detaches itself from its parent; the last argument is how
+ * many descriptors follow that one. */
 #include "supervisor/program.h"
 #include "base/fd.h"
 #include "supervisor/supervisor.h"
 
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
@@ -49,7 +51,14 @@ static bool is_socket(int fd)
 	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-int supervisor_program(bool detached)
+/* No program that we start may get them. */
+static int keep_sources(unsigned n)
+{
+	return n ? fd_close_range(CTL_FIRST_SOURCE, CTL_FIRST_SOURCE + n - 1, CLOSE_RANGE_CLOEXEC)
+		 : 0;
+}
+
+int supervisor_program(unsigned sources, bool detached)
 {
 	static struct supervisor s = {.dir = SANDBOX_DIR_INIT, .net.gateway_end = -1};
 	int r;
@@ -67,9 +76,11 @@ int supervisor_program(bool detached)
 	/* The client translates the terminal's signals. */
 	setsid();
 	umask(077);
-	if (chdir("/") < 0 || fd_close_from(CTL_FD + 1, NULL, 0) < 0)
+	if (chdir("/") < 0 || fd_close_from(CTL_FIRST_SOURCE + (int)sources, NULL, 0) < 0 ||
+		keep_sources(sources) < 0)
 		return 125;
 	room_spec_init(&s.spec);
+	s.sources = sources;
 	for (int i = 0; i < ROOM_LISTENERS; i++)
 		s.net.listeners[i] = -1;
 	s.loop = loop_new();

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
-/* Serve the client at CTL_FD (ipc/control.h), and others after it. detached: in a process of its
- * own that the caller need not wait for. Return the exit status. */
-int supervisor_program(bool detached);
+/* Serve the client at CTL_FD (ipc/control.h), and others after it. sources: how many descriptors
+ * follow there. detached: in a process of its own that the caller need not wait for. Return the
+ * exit status. */
+int supervisor_program(unsigned sources, bool detached);

@@ -348,11 +348,10 @@ static int add_trees(struct supervisor *s, struct cloche_err *err)
 		r = add_tree(s, "", upper, true, !s->spec.keep_dir, err);
 	for (size_t i = 0; r == 0 && i < s->spec.mounts_n; i++) {
 		const struct room_mount *m = &s->spec.mounts[i];
-		_cleanup_fd_ int fd =
-			m->ro ? -1 : open(m->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		struct stat st;
 
-		if (fd >= 0)
-			r = add_tree(s, m->target, fd, false, false, err);
+		if (!m->ro && !m->guard && fstat(m->fd, &st) == 0 && S_ISDIR(st.st_mode))
+			r = add_tree(s, m->target, m->fd, false, false, err);
 	}
 	return r;
 }

@@ -186,6 +186,7 @@ void sandbox_kill(struct supervisor *s, enum ctl_reason reason)
 	if (s->state != SUP_ENDING)
 		s->end.reason = reason;
 	s->state = SUP_KILLED;
+	room_spec_close(&s->spec);
 	loop_timer_clear(&s->end.grace);
 	loop_timer_clear(&s->end.deadline);
 	loop_timer_clear(&s->sweeper.due);
@@ -354,6 +355,22 @@ static void after_start(struct loop_job *job)
 		sample_start(s);
 }
 
+/* Each mount gets the descriptor that was passed for it. */
+static bool take_sources(struct supervisor *s)
+{
+	unsigned n = 0, given = s->sources;
+
+	s->sources = 0;
+	if (s->spec.root == ROOM_ROOT_DIR && n < given)
+		s->spec.root_fd = CTL_FIRST_SOURCE + (int)n++;
+	for (size_t i = 0; i < s->spec.mounts_n; i++)
+		if (!s->spec.mounts[i].guard && n < given)
+			s->spec.mounts[i].fd = CTL_FIRST_SOURCE + (int)n++;
+		else if (!s->spec.mounts[i].guard)
+			return false;
+	return n == given;
+}
+
 static int check_start(struct supervisor *s, struct cloche_err *err)
 {
 	const struct ctl_start *m = &s->start;
@@ -365,6 +382,8 @@ static int check_start(struct supervisor *s, struct cloche_err *err)
 			m->version, CTL_VERSION);
 	if (!room_spec_get(&r, &s->spec) || !wire_ok(&r))
 		return err_set(err, E_PROTOCOL, "malformed room");
+	if (!take_sources(s))
+		return err_set(err, E_PROTOCOL, "the room has other mounts than descriptors");
 	if (m->id && m->id[0] && !rundir_is_id(str_from(m->id)))
 		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", m->id);
 	if (m->name && !utf8_is_valid(str_from(m->name)))
@@ -540,6 +559,7 @@ void sandbox_go_on(struct supervisor *s)
 
 	if (s->state != SUP_UP)
 		return;
+	room_spec_close(&s->spec);
 	s->started_real = clock_real_usec();
 	s->started_at = clock_mono_usec();
 	/* No client would ever know of this sandbox. */

@@ -224,6 +224,7 @@ struct supervisor {
 	/* from START */
 	struct ctl_start start;
 	struct room_spec spec;
+	unsigned sources; /* descriptors that it will take */
 
 	struct sandbox_dir dir;
 	struct look look;            /* the directories that the room may write to */

@@ -4,6 +4,7 @@
  * its owner, and to nobody else. */
 #include "workspace/closed.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ int closed_open(struct closed *c, int root, const char *path, int fd, struct sta
 		(ret->st_mode & S_IXUSR || ret->st_uid != geteuid() || geteuid() == 0))
 		return fd;
 	fd_close(fd);
-	at = walk_open(root, path, O_PATH | O_DIRECTORY);
+	at = fs_open_beneath(root, path, O_PATH | O_DIRECTORY);
 	if (at < 0)
 		return at;
 	if (fstat(at, ret) < 0)
@@ -50,14 +51,14 @@ int closed_open(struct closed *c, int root, const char *path, int fd, struct sta
 	r = closed_keep(c, path, ret->st_mode & 07777);
 	if (r == 0)
 		r = fd_chmod(at, (ret->st_mode & 07777) | S_IRWXU);
-	return r < 0 ? r : walk_open(at, "", O_RDONLY | O_DIRECTORY);
+	return r < 0 ? r : fs_open_beneath(at, "", O_RDONLY | O_DIRECTORY);
 }
 
 void closed_restore(struct closed *c, int root)
 {
 	while (c->n > 0) {
 		const struct closed_dir *d = &c->dirs[--c->n];
-		_cleanup_fd_ int at = walk_open(root, d->path, O_PATH | O_DIRECTORY);
+		_cleanup_fd_ int at = fs_open_beneath(root, d->path, O_PATH | O_DIRECTORY);
 
 		if (at >= 0)
 			(void)!fd_chmod(at, d->mode);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/find.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "workspace/judge.h"
 #include "workspace/walk.h"
 
@@ -12,18 +13,23 @@
 struct finder {
 	struct walk walk;
 	const char *source;
-	int (*found)(void *user, const char *path, bool read_only);
+	int (*found)(void *user, const char *path, const struct stat *st, bool read_only);
 	void *user;
 };
 
+/* Reports the entry name of the open directory fd. It counts as what it is now, which may be more
+ * than was read of the directory. */
 static int finder_found(
-	struct finder *f, const struct walk_item *in, const char *name, bool read_only)
+	struct finder *f, const struct walk_item *in, int fd, const char *name, bool read_only)
 {
 	char path[PATH_MAX];
+	struct stat st;
 
-	return walk_join(path, sizeof(path), in->path, name) < 0
-		       ? 0
-		       : f->found(f->user, path, read_only);
+	if (walk_join(path, sizeof(path), in->path, name) < 0 ||
+		fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		(!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
+		return 0;
+	return f->found(f->user, path, &st, read_only || !S_ISDIR(st.st_mode));
 }
 
 /* Git's other directories, often thousands, hold nothing that is obeyed. */
@@ -41,11 +47,12 @@ static int finder_hooks(struct finder *f, const struct walk_item *in, int fd, co
 		.root = f->walk.root, .dir = fd, .in = in->path, .name = name, .source = f->source};
 	_cleanup_fd_ int hooks = -1;
 	char path[PATH_MAX];
+	struct stat st;
 
 	if (!judge_hooks(&j, path, sizeof(path)))
 		return 0;
-	hooks = walk_open(f->walk.root, path, O_PATH | O_DIRECTORY);
-	return hooks >= 0 ? f->found(f->user, path, true) : 0;
+	hooks = fs_open_beneath(f->walk.root, path, O_PATH | O_DIRECTORY);
+	return hooks >= 0 && fstat(hooks, &st) == 0 ? f->found(f->user, path, &st, true) : 0;
 }
 
 /* Handles an entry of a directory that counts as `place`. */
@@ -63,7 +70,7 @@ static int finder_entry(struct finder *f, const struct walk_item *in, int fd,
 			       : 0;
 	if (row->protect == OBEYED_NOTHING || !(dir || e->type == DT_REG))
 		return 0;
-	r = finder_found(f, in, e->name, !dir || row->protect == OBEYED_READONLY);
+	r = finder_found(f, in, fd, e->name, !dir || row->protect == OBEYED_READONLY);
 	below.place = row->below;
 	if (r == 0 && !dir && row->judge == OBEYED_COMMANDS)
 		r = finder_hooks(f, in, fd, e->name);
@@ -91,7 +98,8 @@ static int finder_dir(struct finder *f, const struct walk_item *in, int fd)
 }
 
 int workspace_find(int dir, const char *source,
-	int (*found)(void *user, const char *path, bool read_only), void *user, bool *ret_cut)
+	int (*found)(void *user, const char *path, const struct stat *st, bool read_only),
+	void *user, bool *ret_cut)
 {
 	char path[PATH_MAX];
 	const struct obeyed *row = judge_mount(dir, path);

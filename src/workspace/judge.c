@@ -20,7 +20,7 @@ enum { MAX_CONFIG = 1024 * 1024 };
 /* Reads a whole regular file; -errno for anything else. */
 static int judge_read(int dir, const char *name, struct buf *ret)
 {
-	_cleanup_fd_ int fd = walk_open(dir, name, O_RDONLY);
+	_cleanup_fd_ int fd = fs_open_beneath(dir, name, O_RDONLY);
 	struct stat st;
 
 	if (fd < 0)
@@ -50,7 +50,7 @@ static bool judge_turns_back(const char *path)
 /* Whether path is a directory of the mount that is reached through no link. */
 static bool judge_is_directory(int root, const char *path)
 {
-	_cleanup_fd_ int fd = walk_open(root, path, O_PATH | O_DIRECTORY);
+	_cleanup_fd_ int fd = fs_open_beneath(root, path, O_PATH | O_DIRECTORY);
 
 	return fd >= 0;
 }
@@ -157,7 +157,7 @@ static bool judge_is_git_dir(int fd)
 /* The same for the directory `path` of the mount; true if it cannot be opened. */
 static bool judge_is_git(int root, const char *path)
 {
-	_cleanup_fd_ int fd = walk_open(root, path, O_PATH | O_DIRECTORY);
+	_cleanup_fd_ int fd = fs_open_beneath(root, path, O_PATH | O_DIRECTORY);
 
 	return fd < 0 || judge_is_git_dir(fd);
 }

@@ -299,7 +299,7 @@ static int look_hooks_elsewhere(struct looker *k, char *path)
 		in.path = (char[]){""};
 	else
 		path[e.name - path - 1] = '\0';
-	s.dir = walk_open(k->walk.root, in.path, O_PATH | O_DIRECTORY);
+	s.dir = fs_open_beneath(k->walk.root, in.path, O_PATH | O_DIRECTORY);
 	if (s.dir >= 0)
 		look_found(k, &s);
 	fd_close(s.dir);
@@ -441,7 +441,7 @@ static int look_dir(struct looker *k, struct walk_item *in, int fd, bool changed
  * made it so. */
 static void look_closed(struct looker *k, const struct walk_item *in, int error)
 {
-	_cleanup_fd_ int fd = walk_open(k->walk.root, in->path, O_PATH | O_DIRECTORY);
+	_cleanup_fd_ int fd = fs_open_beneath(k->walk.root, in->path, O_PATH | O_DIRECTORY);
 	char path[2 * PATH_MAX], what[128];
 	struct stat st;
 

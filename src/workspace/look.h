@@ -63,12 +63,13 @@ static inline void look_donep(struct look *l)
 
 /* Record the time; to be called before the room is made. */
 void look_begin(struct look *l);
-/* Add a directory or file that the room may write to. One that cannot be opened is left out, since
- * it cannot be mounted either. Return 0 or -ENOMEM. */
-_warn_unused_ int look_add_mount(struct look *l, const char *source, const char *target);
-/* Add a protected thing below one of the mounts. A directory that was read-only is searched for
- * files with other names. Return 0 or -ENOMEM. */
-_warn_unused_ int look_add_kept(struct look *l, const char *path, bool read_only);
+/* Add a directory or file (fd, O_PATH, borrowed) that the room may write to. What is neither, or is
+ * not open, is left out, since it cannot be mounted either. Return 0 or -ENOMEM. */
+_warn_unused_ int look_add_mount(struct look *l, int fd, const char *source, const char *target);
+/* Add a protected thing below one of the mounts: the file dir, or, with a path, what lies there
+ * below that directory. A directory that was read-only is searched for files with other names.
+ * Return 0 or -ENOMEM. */
+_warn_unused_ int look_add_kept(struct look *l, int dir, const char *path, bool read_only);
 
 /* Write it as text for a file of our own, or read it back. Mounts are opened again and must be the
  * same. Return 0, -ENOMEM or -EINVAL. */

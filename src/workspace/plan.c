@@ -3,6 +3,7 @@
  * after a crash. Each record in the file is a letter and its fields. Each field ends with a NUL,
  * since paths may hold any other byte. */
 #include "base/fd.h"
+#include "base/fs.h"
 #include "base/parse.h"
 #include "base/strv.h"
 #include "workspace/look.h"
@@ -63,18 +64,15 @@ static int plan_add_mount(
 	return 0;
 }
 
-int look_add_mount(struct look *l, const char *source, const char *target)
+int look_add_mount(struct look *l, int fd, const char *source, const char *target)
 {
-	int fd = open(source, O_PATH | O_CLOEXEC);
 	struct stat st;
+	int own;
 
-	if (fd < 0)
+	if (fstat(fd, &st) < 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
 		return 0;
-	if (fstat(fd, &st) < 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))) {
-		fd_close(fd);
-		return 0;
-	}
-	return plan_add_mount(l, source, target, fd, &st);
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return own < 0 ? -ENOMEM : plan_add_mount(l, source, target, own, &st);
 }
 
 static int plan_add_kept(struct look *l, const struct look_id *id)
@@ -128,9 +126,10 @@ static int plan_search(struct look *l, int dir, bool *ret)
 	return r;
 }
 
-int look_add_kept(struct look *l, const char *path, bool read_only)
+int look_add_kept(struct look *l, int dir, const char *path, bool read_only)
 {
-	_cleanup_fd_ int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_fd_ int below = path[0] ? fs_open_beneath(dir, path, O_PATH) : -1;
+	int fd = path[0] ? below : dir;
 	struct look_id id = {.read_only = read_only};
 	struct stat st;
 	int r = 0;

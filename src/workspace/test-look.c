@@ -17,6 +17,20 @@
 
 static char dir[TAP_DIR_BYTES];
 
+static int add_mount(struct look *l, const char *path, const char *target)
+{
+	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
+
+	return look_add_mount(l, fd, path, target);
+}
+
+static int add_kept(struct look *l, const char *path, bool read_only)
+{
+	_cleanup_fd_ int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	return look_add_kept(l, fd, "", read_only);
+}
+
 static void test_plan(void)
 {
 	_cleanup_(look_donep) struct look l = {0}, back = {0};
@@ -30,9 +44,9 @@ static void test_plan(void)
 	look_begin(&l);
 	l.init = 4711;
 	l.start = 1ULL << 60;
-	must(look_add_mount(&l, odd, "/work space") == 0);
-	must(look_add_mount(&l, "/nowhere/at/all", "/x") == 0);
-	must(look_add_kept(&l, file, true) == 0 && strv_add(&l.opened, STR("/a\nb")) == 0);
+	must(add_mount(&l, odd, "/work space") == 0);
+	must(add_mount(&l, "/nowhere/at/all", "/x") == 0);
+	must(add_kept(&l, file, true) == 0 && strv_add(&l.opened, STR("/a\nb")) == 0);
 	must(look_write(&l, &b) == 0);
 	check_int(look_read(&back, buf_str(&b)), 0);
 	check(back.since.tv_sec == l.since.tv_sec && back.since.tv_nsec == l.since.tv_nsec);
@@ -74,11 +88,11 @@ static void test_other_names(void)
 	snprintf(other, sizeof(other), "%s/copy", dir);
 	must(mkdir(top, 0700) == 0 && mkdir(below, 0700) == 0);
 	must(fs_write_atomic(AT_FDCWD, file, STR("x"), 0600, false, NULL) == 0);
-	must(look_add_kept(&l, top, true) == 0 && look_add_kept(&l, file, true) == 0);
+	must(add_kept(&l, top, true) == 0 && add_kept(&l, file, true) == 0);
 	check(!l.kept[0].linked && !l.kept[1].linked);
 	must(link(file, other) == 0);
-	must(look_add_kept(&l, top, true) == 0 && look_add_kept(&l, file, true) == 0);
-	must(look_add_kept(&l, top, false) == 0);
+	must(add_kept(&l, top, true) == 0 && add_kept(&l, file, true) == 0);
+	must(add_kept(&l, top, false) == 0);
 	check(l.kept_n == 5 && l.kept[2].linked && l.kept[3].linked && !l.kept[4].linked);
 	must(look_write(&l, &b) == 0);
 	check_int(look_read(&back, buf_str(&b)), 0);
@@ -111,11 +125,11 @@ static void look_without_memory(void)
 
 	snprintf(first, sizeof(first), "%s/first", dir);
 	snprintf(second, sizeof(second), "%s/second", dir);
-	r = look_add_mount(&l, first, "/a");
+	r = add_mount(&l, first, "/a");
 	if (r == 0)
-		r = look_add_mount(&l, second, "/b");
+		r = add_mount(&l, second, "/b");
 	if (r == 0)
-		r = look_add_kept(&l, first, true);
+		r = add_kept(&l, first, true);
 	if (r < 0) {
 		check(torture_failed && r == -ENOMEM);
 		return;
@@ -187,7 +201,7 @@ static void test_closed(void)
 		must(chmod(path, modes[i]) == 0);
 	}
 	snprintf(path, sizeof(path), "%s/shut", dir);
-	must(look_add_mount(&l, path, "/x") == 0);
+	must(add_mount(&l, path, "/x") == 0);
 	check_int(look_through(&l, &told), 0);
 	check_int((int)told.told, ARRAY_SIZE(dirs));
 	buf_done(&told.text);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/walk.h"
 #include "base/fd.h"
+#include "base/fs.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,20 +22,6 @@ struct dent {
 	unsigned char type;
 	char name[];
 };
-
-int walk_open(int root, const char *path, int flags)
-{
-	const struct open_how how = {
-		.flags = (uint64_t)(unsigned)(flags | O_NOFOLLOW | O_CLOEXEC |
-					      (flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY)),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-	long fd;
-
-	do
-		fd = syscall(SYS_openat2, root, path[0] ? path : ".", &how, sizeof(how));
-	while (fd < 0 && errno == EINTR);
-	return fd < 0 ? -errno : (int)fd;
-}
 
 int walk_join(char *ret, size_t size, const char *in, const char *name)
 {
@@ -103,7 +89,7 @@ bool walk_next(struct walk *w, struct walk_item *ret, int *ret_fd)
 	/* The first directory and special places may be larger, so that what matters most is
 	 * met. */
 	w->ample = ret->depth == 0 || ret->place != OBEYED_ANY;
-	*ret_fd = walk_open(w->root, ret->path, O_RDONLY | O_DIRECTORY);
+	*ret_fd = fs_open_beneath(w->root, ret->path, O_RDONLY | O_DIRECTORY);
 	return true;
 }
 

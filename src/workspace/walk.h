@@ -56,9 +56,5 @@ void walk_leave(struct walk_item *item);
  * bound; false at the end. */
 bool walk_read(struct walk *w, int fd, struct walk_entry *ret);
 
-/* Open path (from the root), beneath the root and through no link at all, with O_NOFOLLOW,
- * O_NONBLOCK, O_NOCTTY and O_CLOEXEC besides flags. Return a descriptor or -errno. */
-int walk_open(int root, const char *path, int flags);
-
 /* in/name, or -ENAMETOOLONG. */
 int walk_join(char *ret, size_t size, const char *in, const char *name);

@@ -117,21 +117,19 @@ static int check(const struct apart *a, int source, const char *path, const char
 /* A process that reaches the control sockets, or writes to the files beside them, controls every
  * sandbox of the user, and through the supervisors the host. One that writes where consents are
  * kept could consent, in the user's name, to what a project asks for (INV-CONSENT). */
-int apart_open_source(const struct apart_own *a, const char *path, const char *home, bool no_link,
-	bool ro, bool *ret_is_dir, struct cloche_err *err)
+int apart_check_source(const struct apart_own *a, int fd, const char *path, const char *home,
+	bool ro, struct stat *ret, struct cloche_err *err)
 {
 	static const char controlled[] = "sandboxes are controlled",
 			  variables[] = "XDG_RUNTIME_DIR or CLOCHE_RUNTIME_DIR";
-	_cleanup_fd_ int fd = source_open(path, home, no_link, ret_is_dir, err);
-	int r;
+	int r = source_check(fd, path, home, ret, err);
 
-	if (fd < 0)
-		return fd;
-	r = check(&a->control, fd, path, controlled, variables, err);
+	if (r == 0)
+		r = check(&a->control, fd, path, controlled, variables, err);
 	if (r == 0)
 		r = check(&a->usual, fd, path, controlled, variables, err);
 	if (r == 0 && (a->consents.is_there || !ro))
 		r = check(&a->consents, fd, path, "consents are kept (cloche trust)",
 			"XDG_STATE_HOME or CLOCHE_STATE_DIR", err);
-	return r < 0 ? r : TAKE_FD(fd);
+	return r;
 }

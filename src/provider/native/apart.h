@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 enum { APART_DEEPEST = 512 };
 
@@ -36,8 +36,7 @@ struct apart_own {
 /* Find them, in the parent: the child that makes the room may not be able to read them. */
 _warn_unused_ int apart_own_init(struct apart_own *a, struct cloche_err *err);
 
-/* Open (O_PATH) a source that the user has named, if it may be shown (source.h): it has to lie
- * apart from these directories. It may show the place of consents if there are none yet and it is
- * read-only. Return -ENOENT, with err set too, if it does not exist. */
-_warn_unused_ int apart_open_source(const struct apart_own *a, const char *path, const char *home,
-	bool no_link, bool ro, bool *ret_is_dir, struct cloche_err *err);
+/* Judge a source (source_check): it also has to lie apart from these directories. It may show the
+ * place of consents if there are none yet and it is read-only. */
+_warn_unused_ int apart_check_source(const struct apart_own *a, int fd, const char *path,
+	const char *home, bool ro, struct stat *ret, struct cloche_err *err);

@@ -137,13 +137,10 @@ int rootfs_open_shipped(void)
 	return base < 0 ? -1 : MAX(shipped_open(base, named, live), -1);
 }
 
-int etc_clone_shipped(int shipped)
+int etc_clone_shipped(int shipped, bool apart)
 {
-	char path[PATH_MAX];
-
-	if (fd_path(shipped, path) < 0)
-		return -1;
-	return MAX(mount_clone_same(path, shipped, MOUNT_ATTR_RDONLY | PARTS_QUIET, NULL), -1);
+	return MAX(
+		mount_clone_opened(shipped, apart, MOUNT_ATTR_RDONLY | PARTS_QUIET, "", NULL), -1);
 }
 
 static int show_all(struct parts_view *v, const char *const *paths, struct cloche_err *err)

@@ -20,34 +20,29 @@ static int judge_source(const struct apart_own *apart, const struct room_spec *s
 	struct judged_source *ret, struct cloche_err *err)
 {
 	const struct room_mount *m = &spec->mounts[i];
-	_cleanup_fd_ int fd = apart_open_source(
-		apart, m->source, spec->host_home, m->no_link, m->ro, &ret->is_dir, err);
-	char path[PATH_MAX];
 	struct stat st;
-	int r;
+	int r = apart_check_source(apart, m->fd, m->source, spec->host_home, m->ro, &st, err);
+	char path[PATH_MAX];
 
-	if (fd == -ENOENT && m->optional) {
-		err_clear(err);
-		return 0;
-	}
-	if (fd < 0)
-		return fd == -ENOENT ? -E_SYSTEM : fd;
-	/* Use the real path, so that a link on the way that is changed later has no effect. */
-	r = fd_path(fd, path);
-	if (r < 0 || fstat(fd, &st) < 0)
-		return err_sys(err, r < 0 ? -r : errno, "find %s", m->source);
+	if (r < 0)
+		return r;
+	r = fd_path(m->fd, path);
+	if (r < 0)
+		return err_sys(err, -r, "find %s", m->source);
+	ret->is_dir = S_ISDIR(st.st_mode);
 	ret->dev = st.st_dev;
 	ret->ino = st.st_ino;
 	ret->path = strdup(path);
 	return ret->path ? 0 : err_nomem(err);
 }
 
-/* A later mount hides an earlier one at or below its target. Engines use an order of their own, so
- * the hidden mount is left out. */
+/* A later mount hides an earlier one at or below its target. The hidden mount is left out: Landlock
+ * could not hide it, and an engine need not make it. */
 static bool is_hidden(const struct room_spec *spec, size_t i)
 {
 	for (size_t k = i + 1; k < spec->mounts_n; k++)
-		if (fs_is_within(spec->mounts[i].target, spec->mounts[k].target))
+		if (!spec->mounts[k].guard &&
+			fs_is_within(spec->mounts[i].target, spec->mounts[k].target))
 			return true;
 	return false;
 }
@@ -69,7 +64,8 @@ int judge_sources(const struct room_spec *spec, struct judged_source **ret, stru
 
 	*ret = sources;
 	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++)
-		r = judge_source(&apart, spec, i, &sources[i], err);
+		if (!spec->mounts[i].guard)
+			r = judge_source(&apart, spec, i, &sources[i], err);
 	if (r == 0)
 		leave_out_hidden(spec, sources);
 	return r;

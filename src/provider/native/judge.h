@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Judges the sources of mounts for a provider that does not mount them itself, by the same rules as
- * for a native room (apart_open_source). */
+ * for a native room (apart_check_source). */
 
 #include "provider/spec.h"
 
 struct judged_source {
 	dev_t dev;
 	ino_t ino;
-	char *path; /* its real path, heap; NULL: it is optional and does not exist, or a later
-		     * mount hides it */
+	char *path; /* its real path, heap; NULL: a guard, or a later mount hides it */
 	bool is_dir;
 };
 

@@ -288,15 +288,11 @@ void keep_close(struct keep *k)
 	k->named = NULL;
 }
 
-int keep_check_apart(const struct keep *k, const char *source, struct cloche_err *err)
+int keep_check_apart(const struct keep *k, int fd, const char *source, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = open(source, O_PATH | O_CLOEXEC);
 	struct apart a;
-	int r;
+	int r = apart_init(&a, k->dir);
 
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(err, errno, "look at %s", source);
-	r = apart_init(&a, k->dir);
 	if (r == 0)
 		r = apart_is(&a, fd);
 	if (r < 0)

@@ -38,11 +38,10 @@ struct keep {
 _warn_unused_ int keep_open(const char *path, const char *root_dir, const char *home,
 	struct keep *ret, struct cloche_err *err);
 
-/* Refuse (E_DENIED) if the directory lies in that source or the source in the directory: the room
- * must not write to what overlayfs trusts, and no tree can be its own layer. A source that does not
- * exist is fine. */
+/* Refuse (E_DENIED) if the directory lies in that source (fd, borrowed) or the source in the
+ * directory: the room must not write to what overlayfs trusts, and no tree can be its own layer. */
 _warn_unused_ int keep_check_apart(
-	const struct keep *k, const char *source, struct cloche_err *err);
+	const struct keep *k, int fd, const char *source, struct cloche_err *err);
 
 /* Release the directory. Remove what overlayfs needed only while it was mounted, and everything if
  * no room was started. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/native/mount.h"
 #include "base/fd.h"
+#include "base/fs.h"
 #include "jail/sys.h"
 
 #include <errno.h>
@@ -44,18 +45,38 @@ int mount_new(const char *fstype, const struct mount_option *options, unsigned a
 	return tree;
 }
 
-int mount_clone_same(const char *path, int fd, uint64_t attrs, struct cloche_err *err)
+int mount_clone_opened(int fd, bool apart, uint64_t attrs, const char *name, struct cloche_err *err)
 {
-	_cleanup_fd_ int tree = mount_clone(AT_FDCWD, path, attrs, err);
-	struct stat st, want;
+	_cleanup_fd_ int again = apart ? fs_open_again(fd) : -1;
 
-	if (tree < 0)
-		return tree;
-	if (fstat(tree, &st) < 0 || fstat(fd, &want) < 0)
-		return err_sys(err, errno, "look at %s", path);
-	if (st.st_dev != want.st_dev || st.st_ino != want.st_ino)
-		return err_set(err, E_DENIED, "%s was replaced meanwhile", path);
-	return TAKE_FD(tree);
+	if (apart && again < 0)
+		return again == -ENOENT || again == -ESTALE
+			       ? err_set(err, E_DENIED,
+					 "%s was %s while the sandbox was being made", name,
+					 again == -ENOENT ? "removed" : "moved again and again")
+			       : err_sys(err, -again, "find %s", name);
+	return mount_clone(apart ? again : fd, "", attrs, err);
+}
+
+int mount_guard(int mount, const char *path, const struct room_mount *m, uint64_t attrs,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int at = fs_open_beneath(mount, path, O_PATH), tree = -1;
+	struct stat st;
+	int r;
+
+	if (at < 0 || fstat(at, &st) < 0 || st.st_dev != m->device || st.st_ino != m->inode) {
+		r = err_set(err, E_DENIED,
+			"%s was replaced or moved while the sandbox was being made, so it cannot "
+			"be "
+			"protected",
+			m->source);
+		err_hint(err, "start it again; if that happens again and again, look which "
+			      "sandbox or program is doing that");
+		return r;
+	}
+	tree = mount_clone(at, "", attrs | (m->ro ? MOUNT_ATTR_RDONLY : 0), err);
+	return tree < 0 ? tree : mount_attach(tree, at, "", m->target, err);
 }
 
 /* Set attributes on a whole detached tree. Return 0 or -errno. */

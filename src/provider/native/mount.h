@@ -3,8 +3,7 @@
 /* Mounts through the kernel's file descriptor interface: a tree is made detached, given its
  * attributes, and attached once. A path is never interpreted twice. */
 
-#include "base/err.h"
-#include <stdint.h>
+#include "provider/spec.h"
 
 struct mount_option {
 	const char *key, *value; /* value NULL: a flag */
@@ -22,10 +21,15 @@ _warn_unused_ int mount_clone(int dirfd, const char *path, uint64_t attrs, struc
 _warn_unused_ int mount_clone_if_there(
 	int dirfd, const char *path, uint64_t attrs, struct cloche_err *err);
 
-/* The same for path, provided that it is still the directory that fd was opened on (maybe in
- * another mount namespace). */
-_warn_unused_ int mount_clone_same(
-	const char *path, int fd, uint64_t attrs, struct cloche_err *err);
+/* The same for what fd was opened on. apart: in another mount namespace, so it is found here by the
+ * path that it has now (fs_open_again). */
+_warn_unused_ int mount_clone_opened(
+	int fd, bool apart, uint64_t attrs, const char *name, struct cloche_err *err);
+
+/* Mount a guard of the spec over itself: m lies at path below the mount that this descriptor leads
+ * to. If that is not what was found, the start is refused (INV-NAMED-ONCE). */
+_warn_unused_ int mount_guard(int mount, const char *path, const struct room_mount *m,
+	uint64_t attrs, struct cloche_err *err);
 
 /* Map the owners in the tree by that user namespace. Return 0 or -errno. */
 _warn_unused_ int mount_idmap(int tree, int userns_fd);

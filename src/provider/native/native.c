@@ -81,6 +81,15 @@ static int make_cgroup(struct native_room *n, struct native_birth *b, struct clo
 	return r;
 }
 
+static int check_apart(const struct keep *k, const char *own, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = open(own, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(err, errno, "look at %s", own);
+	return keep_check_apart(k, fd, own, err);
+}
+
 /* Open the directory that keeps changes: it must be neither beside the host's own programs nor
  * within reach of the room. */
 static int open_keep(const struct room_spec *spec, struct native_room *n, struct cloche_err *err)
@@ -96,13 +105,16 @@ static int open_keep(const struct room_spec *spec, struct native_room *n, struct
 	r = keep_open(spec->keep_dir, spec->root == ROOM_ROOT_IMAGE ? image : root, spec->host_home,
 		&n->keep, err);
 
-	if (r == 0 && root)
-		r = keep_check_apart(&n->keep, root, err);
+	if (r == 0 && spec->root == ROOM_ROOT_IMAGE)
+		r = check_apart(&n->keep, root, err);
+	else if (r == 0 && root)
+		r = keep_check_apart(&n->keep, spec->root_fd, root, err);
 	for (i = 0; dirs[i] && r == 0; i++)
-		r = keep_check_apart(&n->keep, dirs[i], err);
+		r = check_apart(&n->keep, dirs[i], err);
 	for (i = 0; i < spec->mounts_n && r == 0; i++)
-		if (!spec->mounts[i].ro)
-			r = keep_check_apart(&n->keep, spec->mounts[i].source, err);
+		if (!spec->mounts[i].ro && !spec->mounts[i].guard)
+			r = keep_check_apart(
+				&n->keep, spec->mounts[i].fd, spec->mounts[i].source, err);
 	return r;
 }
 

@@ -82,8 +82,9 @@ _warn_unused_ int hostview_submounts(struct parts_view *v, const char *dir, stru
 
 /* Make /etc: what the host's programs need of the host's, and our own accounts and names. */
 _warn_unused_ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err);
-/* Return a copy of the mount of rootfs.h's `shipped`; -1 if there can be none. */
-int etc_clone_shipped(int shipped);
+/* Return a copy of the mount of rootfs.h's `shipped`; -1 if there can be none. apart: as in
+ * mount_clone_opened. */
+int etc_clone_shipped(int shipped, bool apart);
 
 /* Make links to the policies of trust.h where browsers look for them. */
 _warn_unused_ int trust_link_policies(int root, struct cloche_err *err);

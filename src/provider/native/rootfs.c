@@ -11,8 +11,9 @@
  * attached, with every path resolved beneath the new root: from then on nothing in the tree is ours
  * alone.
  *
- * The sources of those mounts were opened before, each once, and are detached copies until then. So
- * neither a path of the host nor one of the room is looked up twice. */
+ * The sources of those mounts were opened when they were granted, each once, and are detached
+ * copies until then; guards are parts of these. So neither a path of the host nor one of the room
+ * is looked up twice (INV-NAMED-ONCE). */
 #include "provider/native/rootfs.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -66,15 +67,24 @@ static bool has_gateway(const struct rootfs *r)
 	return r->spec->net == ROOM_NET_GATEWAY;
 }
 
-static int open_source(const struct rootfs *r, const char *path, bool no_link, uint64_t attrs,
+/* Ids that are a range are written by the parent, in whose mount namespace the sources were opened.
+ */
+static bool is_apart(const struct rootfs *r)
+{
+	return !r->ids.range;
+}
+
+static int open_source(const struct rootfs *r, int fd, const char *path, uint64_t attrs,
 	bool *ret_is_dir, int *ret_tree, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = apart_open_source(&r->apart, path, r->spec->host_home, no_link,
-		attrs & MOUNT_ATTR_RDONLY, ret_is_dir, err);
+	struct stat st;
+	int e = apart_check_source(
+		&r->apart, fd, path, r->spec->host_home, attrs & MOUNT_ATTR_RDONLY, &st, err);
 
-	if (fd < 0)
-		return fd;
-	*ret_tree = mount_clone(fd, "", attrs, err);
+	if (e < 0)
+		return e;
+	*ret_is_dir = S_ISDIR(st.st_mode);
+	*ret_tree = mount_clone_opened(fd, is_apart(r), attrs, path, err);
 	return MIN(*ret_tree, 0);
 }
 
@@ -82,15 +92,10 @@ static int open_mount(struct rootfs *r, size_t i, struct cloche_err *err)
 {
 	const struct room_mount *m = &r->spec->mounts[i];
 	uint64_t attrs = PARTS_QUIET | (m->ro ? MOUNT_ATTR_RDONLY : 0);
-	int e = open_source(
-		r, m->source, m->no_link, attrs, &r->sources[i].is_dir, &r->sources[i].tree, err);
 
-	if (e != -ENOENT)
-		return e;
-	if (!m->optional)
-		return -E_SYSTEM;
-	err_clear(err);
-	return 0;
+	return m->guard ? 0
+			: open_source(r, m->fd, m->source, attrs, &r->sources[i].is_dir,
+				  &r->sources[i].tree, err);
 }
 
 /* Open the directory that keeps changes, and the host's directories, which are changed. */
@@ -101,7 +106,8 @@ static int open_layers(struct rootfs *r, struct cloche_err *err)
 	size_t i;
 
 	if (r->keep) {
-		r->keep_tree = mount_clone_same(r->keep->named, r->keep->dir, PARTS_QUIET, err);
+		r->keep_tree = mount_clone_opened(
+			r->keep->dir, is_apart(r), PARTS_QUIET, r->keep->named, err);
 		if (r->keep_tree < 0)
 			return r->keep_tree;
 	}
@@ -135,14 +141,13 @@ int rootfs_open_sources(struct rootfs *r, struct cloche_err *err)
 		r->dir_tree = mount_clone(AT_FDCWD, r->dir, attrs, err);
 		e = MIN(r->dir_tree, 0);
 	} else if (r->dir) {
-		e = open_source(r, r->dir, false, PARTS_QUIET, &is_dir, &r->dir_tree, err);
-		if (e == -ENOENT)
-			e = -E_SYSTEM;
+		e = open_source(
+			r, r->spec->root_fd, r->dir, PARTS_QUIET, &is_dir, &r->dir_tree, err);
 		if (e == 0 && !is_dir)
 			e = err_sys(err, ENOTDIR, "%s as the root", r->dir);
 	}
 	if (r->shipped >= 0)
-		r->shipped_tree = etc_clone_shipped(r->shipped);
+		r->shipped_tree = etc_clone_shipped(r->shipped, is_apart(r));
 	for (size_t i = 0; i < r->spec->mounts_n && e == 0; i++)
 		e = open_mount(r, i, err);
 	return e;
@@ -271,16 +276,24 @@ static int attach_beneath(const struct target_root *root, int tree, const char *
 	return at < 0 ? at : mount_attach(tree, at, "", path, err);
 }
 
+static int attach_mount(
+	struct rootfs *r, size_t i, const struct target_root *root, struct cloche_err *err)
+{
+	const struct room_mount *m = &r->spec->mounts[i];
+
+	if (m->guard)
+		return mount_guard(r->sources[m->guard - 1].tree, room_spec_guarded(r->spec, m), m,
+			PARTS_QUIET, err);
+	return attach_beneath(root, r->sources[i].tree, m->target, r->sources[i].is_dir, err);
+}
+
 static int attach_mounts(struct rootfs *r, const struct target_root *root, struct cloche_err *err)
 {
 	for (size_t i = 0; i < r->spec->mounts_n; i++) {
-		const struct room_mount *m = &r->spec->mounts[i];
-		int e = r->sources[i].tree < 0 ? 0
-					       : attach_beneath(root, r->sources[i].tree, m->target,
-							 r->sources[i].is_dir, err);
+		int e = attach_mount(r, i, root, err);
 
 		if (e < 0)
-			return err_wrap(err, e, "mount %s", m->source);
+			return err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
 	}
 	return 0;
 }

@@ -17,7 +17,7 @@
 /* What a mount of the spec will show. */
 struct rootfs_source {
 	bool is_dir;
-	int tree; /* detached copy; -1 if it was left out */
+	int tree; /* detached copy; -1 for a guard */
 };
 
 struct rootfs {

@@ -10,7 +10,7 @@
  * with the room, never on a mount of the host. */
 struct target_root {
 	int fd;           /* directory; every path is resolved beneath it, links included */
-	dev_t scratch[3]; /* devices of the temporary file systems */
+	dev_t scratch[8]; /* devices of the temporary file systems */
 	unsigned scratch_n;
 };
 

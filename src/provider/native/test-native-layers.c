@@ -130,6 +130,7 @@ static void bad_places_are_refused(void)
 	layers_spec(&s, "first", in_dir("keep"));
 	s.root = ROOM_ROOT_DIR;
 	s.root_dir = strdup(in_dir("ws"));
+	s.root_fd = open(s.root_dir, O_PATH | O_CLOEXEC);
 	refused(&s, E_CONFIG);
 	/* In use. */
 	check_int(keep_open(in_dir("keep"), NULL, NULL, &k, &room_err), 0);

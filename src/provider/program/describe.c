@@ -116,13 +116,16 @@ static int add_root(struct buf *out, const struct room_spec *s)
 static int add_mounts(
 	struct buf *out, const struct room_spec *s, const struct judged_source *sources)
 {
+	char place[INSIDE_PLACE_MAX];
 	int r = 0;
 
-	for (size_t i = 0; i < s->mounts_n && r == 0; i++)
-		if (sources[i].path)
-			r = words_add_line(out, "mount", s->mounts[i].ro ? "ro" : "rw",
-				sources[i].is_dir ? "directory" : "file", sources[i].path,
-				s->mounts[i].target, NULL);
+	for (size_t i = 0; i < s->mounts_n && r == 0; i++) {
+		if (!sources[i].path)
+			continue;
+		inside_place(i, place);
+		r = words_add_line(out, "mount", s->mounts[i].ro ? "ro" : "rw",
+			sources[i].is_dir ? "directory" : "file", sources[i].path, place, NULL);
+	}
 	return r;
 }
 

@@ -7,10 +7,13 @@
  * know about them. Nothing hostile runs in the room yet, but its files may be hostile: every path
  * is resolved beneath its root.
  *
- * The program found the sources of mounts by their paths, after they were judged. So the mounts in
- * the room are compared with what was judged (INV-INSIDE-PATHS); if they differ, the room is given
- * up. */
+ * The program finds the sources of mounts by their paths, which a room may exchange meanwhile
+ * (INV-NAMED-ONCE). So it mounts each of them at a place of ours, which nobody else reaches. What
+ * is there is compared with what was judged; if it differs, the room is given up. Only then is it
+ * put where it belongs, as in a native room. */
 #include "base/fd.h"
+#include "base/fs.h"
+#include "provider/native/mount.h"
 #include "provider/native/ns.h"
 #include "provider/native/parts.h"
 #include "provider/native/target.h"
@@ -20,9 +23,13 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#define PLACES "run/cloche/mounts"
 
 struct inside {
 	struct program_room *room;
@@ -30,6 +37,7 @@ struct inside {
 	const struct judged_source *sources;
 	int user, mount, net; /* namespaces; user: -1 if it is ours */
 	int host;             /* the host's root */
+	int *trees;           /* of the mounts, in the process inside; -1: not mounted */
 };
 
 static int open_ns(pid_t pid, const char *name, bool *ret_is_ours, struct cloche_err *err)
@@ -79,36 +87,67 @@ static int open_all(struct inside *in, struct cloche_err *err)
 	return 0;
 }
 
-static int check_mount(const struct target_root *root, const struct room_mount *m,
-	const struct judged_source *s, struct cloche_err *err)
+void inside_place(size_t i, char ret[INSIDE_PLACE_MAX])
 {
-	_cleanup_fd_ int fd = target_find(root, m->target, err);
+	snprintf(ret, INSIDE_PLACE_MAX, "/" PLACES "/%zu", i);
+}
+
+/* Take what the program has mounted for mount i, and return the tree. */
+static int take_mount(const struct inside *in, int root, size_t i, struct cloche_err *err)
+{
+	const struct room_mount *m = &in->spec->mounts[i];
+	const struct judged_source *s = &in->sources[i];
+	char place[INSIDE_PLACE_MAX];
+	_cleanup_fd_ int fd = -1, tree = -1;
 	struct statvfs vfs;
 	struct stat st;
 
+	inside_place(i, place);
+	fd = fs_open_beneath(root, place + 1, O_PATH);
 	if (fd < 0)
-		return fd == -ENOENT
-			       ? err_set(err, E_PROTOCOL, "the provider has not mounted %s at %s",
-					 s->path, m->target)
-			       : fd;
+		return err_set(
+			err, E_PROTOCOL, "the provider has not mounted %s at %s", s->path, place);
 	if (fstat(fd, &st) < 0 || fstatvfs(fd, &vfs) < 0)
-		return err_sys(err, errno, "look at %s in the room", m->target);
+		return err_sys(err, errno, "look at %s in the room", place);
 	if (st.st_dev != s->dev || st.st_ino != s->ino)
 		return err_set(err, E_DENIED, "%s was replaced while it was mounted", s->path);
 	if (m->ro && !(vfs.f_flag & ST_RDONLY))
 		return err_set(err, E_PROTOCOL,
 			"the provider has mounted %s so that it can be written", s->path);
-	return 0;
+	tree = mount_clone(fd, "", 0, err);
+	if (tree >= 0 && umount2(place, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+		return err_sys(err, errno, "take %s from its place", s->path);
+	return TAKE_FD(tree);
 }
 
-static int check_mounts(
+static int put_mount(
+	const struct inside *in, const struct target_root *root, size_t i, struct cloche_err *err)
+{
+	_cleanup_fd_ int at = -1;
+
+	in->trees[i] = take_mount(in, root->fd, i, err);
+	if (in->trees[i] < 0)
+		return in->trees[i];
+	at = target_open(root, in->spec->mounts[i].target, in->sources[i].is_dir, err);
+	return at < 0 ? at : mount_attach(in->trees[i], at, "", in->spec->mounts[i].target, err);
+}
+
+static int put_mounts(
 	const struct inside *in, const struct target_root *root, struct cloche_err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++)
+	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++) {
+		const struct room_mount *m = &in->spec->mounts[i];
+
 		if (in->sources[i].path)
-			r = check_mount(root, &in->spec->mounts[i], &in->sources[i], err);
+			r = put_mount(in, root, i, err);
+		else if (m->guard && in->trees[m->guard - 1] >= 0)
+			r = mount_guard(
+				in->trees[m->guard - 1], room_spec_guarded(in->spec, m), m, 0, err);
+		if (r < 0)
+			r = err_wrap(err, r, "mount %s", m->source);
+	}
 	return r;
 }
 
@@ -144,15 +183,17 @@ static int add_names(const struct target_root *root, bool gateway, struct cloche
 			 : rootfs_mount_names(gateway, root, files, err);
 }
 
-/* Add the temporary file systems in which files are made (describe.c). */
+/* Add the temporary file systems in which files are made (describe.c). Nothing of the host is
+ * mounted over them yet. */
 static void find_scratch(const struct inside *in, struct target_root *root)
 {
-	static const char *const paths[] = {"/etc", "/var"};
+	static const char *const paths[] = {"run", "tmp", "home", "root", "etc", "var"};
 	struct stat st;
 
-	for (size_t i = 0; i < ARRAY_SIZE(paths) && in->spec->root == ROOM_ROOT_HOST; i++)
-		if (!judged_hides(in->spec, in->sources, paths[i]) &&
-			fstatat(root->fd, paths[i] + 1, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if ((i < 2 || in->spec->root == ROOM_ROOT_HOST) &&
+			fstatat(root->fd, paths[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISDIR(st.st_mode))
 			root->scratch[root->scratch_n++] = st.st_dev;
 }
 
@@ -170,7 +211,7 @@ static int furnish_files(const struct inside *in, struct cloche_err *err)
 	find_scratch(in, &root);
 	r = cover(fd, err);
 	if (r == 0)
-		r = check_mounts(in, &root, err);
+		r = put_mounts(in, &root, err);
 	if (r == 0 && in->spec->root == ROOM_ROOT_HOST)
 		r = fill_root(in->host, fd, gateway, err);
 	if (r == 0)
@@ -209,17 +250,25 @@ static int furnish(void *arg, struct cloche_err *err)
 int inside_furnish(struct program_room *room, const struct room_spec *spec,
 	const struct judged_source *sources, struct cloche_err *err)
 {
-	struct inside in = {room, spec, sources, -1, -1, -1, -1};
+	struct inside in = {room, spec, sources, -1, -1, -1, -1, NULL};
 	int r = open_all(&in, err);
 
 	in.host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (r == 0 && in.host < 0)
 		r = err_sys(err, errno, "open the root");
+	in.trees = malloc((spec->mounts_n + 1) * sizeof(*in.trees));
+	if (r == 0 && !in.trees)
+		r = err_nomem(err);
+	for (size_t i = 0; in.trees && i < spec->mounts_n; i++)
+		in.trees[i] = -1;
 	if (r == 0)
 		r = ns_run(furnish, &in, err);
 	fd_close(in.user);
 	fd_close(in.mount);
 	fd_close(in.net);
 	fd_close(in.host);
+	for (size_t i = 0; in.trees && i < spec->mounts_n; i++)
+		fd_close(in.trees[i]);
+	free(in.trees);
 	return r;
 }

@@ -211,7 +211,7 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 
 		/* Landlock cannot guard a part of what it opens: the supervisor looks for changes
 		 * at the end. (Without a gateway there is no network log to guard.) */
-		if (!sources[i].path || m->guard)
+		if (!sources[i].path)
 			continue;
 		r = check_nested(spec, sources, i, err);
 		if (r < 0)
