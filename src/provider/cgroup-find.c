@@ -10,7 +10,7 @@
 
 enum { PROC_MAX = 1 << 20 };
 
-static const char *const names[CGROUP_N] = {"memory", "pids", "cpu", "cpuacct", "io"};
+static const char *const names[CGROUP_N] = {"memory", "pids", "cpu", "cpuacct", "cpuset", "io"};
 
 const char *cgroup_controller_name(enum cgroup_controller c)
 {

@@ -10,6 +10,7 @@ enum cgroup_controller {
 	CGROUP_PIDS,
 	CGROUP_CPU,
 	CGROUP_CPUACCT,
+	CGROUP_CPUSET,
 	CGROUP_IO,
 	CGROUP_N
 };
@@ -33,5 +34,5 @@ static inline void cgroup_place_donep(struct cgroup_place *p)
 	cgroup_place_done(p);
 }
 
-/* Return "memory", "pids", "cpu", "cpuacct" or "io". */
+/* Return "memory", "pids", "cpu", "cpuacct", "cpuset" or "io". */
 const char *cgroup_controller_name(enum cgroup_controller c);

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Tries: leave the control group, or raise its limits: by its files, a mount of one's own, release_agent
-# Wall: mount namespace: no control group file is in the room; mounts are refused
+# Wall: the room's own control group is all that is seen, and read-only; mounts are refused
 # Behind it: user and cgroup namespace: the hierarchy above cannot be named
-for mounted in /sys/fs/cgroup /sys/fs/cgroup/unified /mnt; do
+for mounted in /sys/fs/cgroup /sys/fs/cgroup/* /mnt; do
 	for file in cgroup.procs tasks memory.max memory.limit_in_bytes pids.max release_agent cpu.max; do
 		{ [ -e $mounted/$file ] && echo 0 > $mounted/$file && echo "ESCAPED: $file" && exit 1; } 2>/dev/null
 	done

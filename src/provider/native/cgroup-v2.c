@@ -219,7 +219,7 @@ static void move_one(pid_t pid, void *user)
 	(void)!cgroup_write_number(user, "cgroup.procs", (uint64_t)pid);
 }
 
-static int turn_on(const char *dir, unsigned controllers)
+int cgroup_v2_turn_on(const char *dir, unsigned controllers)
 {
 	char text[64] = "";
 	size_t n = 0;
@@ -247,7 +247,7 @@ static int move_and_turn_on(const char *dir, unsigned controllers)
 	for (i = 0; i < MOVE_TRIES && r == -EBUSY; i++) {
 		if (cgroup_each_process(dir, move_one, leaf) < 0)
 			return -EIO;
-		r = turn_on(dir, controllers);
+		r = cgroup_v2_turn_on(dir, controllers);
 	}
 	if (r < 0)
 		(void)rmdir(leaf);
@@ -263,11 +263,11 @@ int cgroup_v2_prepare(struct cgroup_choice *choice, unsigned wanted, struct cloc
 	if (choice->way == CGROUP_WAY_LEAF)
 		r = move_and_turn_on(dir, on);
 	else if (choice->way == CGROUP_WAY_ENABLE)
-		r = turn_on(dir, on);
+		r = cgroup_v2_turn_on(dir, on);
 	if (r < 0)
 		return err_sys(err, -r, "hand the controllers of %s down", dir);
 	if (choice->way != CGROUP_WAY_READY)
-		(void)!turn_on(dir, listed(dir, "cgroup.controllers", 1u << CGROUP_IO));
+		(void)!cgroup_v2_turn_on(dir, listed(dir, "cgroup.controllers", 1u << CGROUP_IO));
 	choice->have = listed(dir, "cgroup.subtree_control", wanted);
 	return 0;
 }

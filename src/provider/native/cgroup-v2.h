@@ -39,6 +39,9 @@ void cgroup_choice_done(struct cgroup_choice *c);
 _warn_unused_ int cgroup_v2_prepare(
 	struct cgroup_choice *choice, unsigned wanted, struct cloche_err *err);
 
+/* Make dir enable these controllers (bits) for its children. Return 0 or -errno. */
+_warn_unused_ int cgroup_v2_turn_on(const char *dir, unsigned controllers);
+
 /* Return the controllers (bits) that the whole hierarchy has. */
 unsigned cgroup_v2_offers(const struct cgroup_place *place);
 

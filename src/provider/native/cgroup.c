@@ -8,6 +8,10 @@
  * decides. The group of a room is named after it, so that what a crash leaves can be recognised and
  * removed.
  *
+ * The room sees its group, read-only, at /sys/fs/cgroup (procfs.c), so that programs which size
+ * themselves by their limits find them. For that the group in which the processes are has them in
+ * version 2 too, and version 1 has a group in each hierarchy that the Java machine asks for.
+ *
  * When memory runs out, the kernel kills a process of the room, not the whole room
  * (memory.oom.group stays off): a sandbox that is kept has to survive one greedy command, and both
  * versions behave alike. */
@@ -24,7 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PERIOD_USEC = 100000, DESCENDANTS_MAX = 1000, SOCKETS_PART = 4 };
+enum { PERIOD_USEC = 100000, DESCENDANTS_MAX = 1000, SOCKETS_PART = 4, CPUSET_MAX = 65536 };
 
 static void set_reason(
 	struct cgroup *g, unsigned c, const char *what, const char *where, int errnum)
@@ -98,7 +102,9 @@ static int set_pids(const struct cgroup *g, const char *dir, uint64_t pids)
 	return cgroup_write_number(dir, "pids.max", pids);
 }
 
-static void set_limits(struct cgroup *g, const struct cgroup_limits *l)
+/* Set the limits that can be had, in `inside` or (NULL) in the group itself. A failure there is a
+ * reason; inside, the limits are only shown. */
+static void set_limits(struct cgroup *g, const char *inside, const struct cgroup_limits *l)
 {
 	const struct {
 		enum cgroup_controller c;
@@ -109,14 +115,22 @@ static void set_limits(struct cgroup *g, const struct cgroup_limits *l)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		enum cgroup_controller c = rows[i].c;
-		const char *dir = cgroup_dir(g, c);
+		const char *dir = inside ? inside : cgroup_dir(g, c);
 		int r = rows[i].value && dir && !g->reason[c][0]
 				? rows[i].set(g, dir, rows[i].value)
 				: 0;
 
-		if (r < 0)
+		if (r < 0 && !inside)
 			set_reason(g, c, "cannot set the limit in", dir, -r);
 	}
+}
+
+static void show_limits(struct cgroup *g, unsigned controllers, const struct cgroup_limits *l)
+{
+	_cleanup_(freep) char *inner = fs_join(g->path[0], CGROUP_INNER);
+
+	if (inner && cgroup_v2_turn_on(g->path[0], controllers) == 0)
+		set_limits(g, inner, l);
 }
 
 /* Make parent/cloche-NAME. Return its heap path, or NULL with errno. A leftover of the same name is
@@ -127,8 +141,10 @@ static char *make_dir(const char *parent, const char *name)
 
 	if (asprintf(&path, "%s/" CGROUP_PREFIX "%s", parent, name) < 0)
 		return NULL;
-	if (mkdir(path, 0755) == 0 ||
-		(errno == EEXIST && rmdir(path) == 0 && mkdir(path, 0755) == 0))
+	/* The room may look at it, whatever our umask is. */
+	if ((mkdir(path, 0755) == 0 ||
+		    (errno == EEXIST && rmdir(path) == 0 && mkdir(path, 0755) == 0)) &&
+		chmod(path, 0755) == 0)
 		return path;
 	free(path);
 	return NULL;
@@ -144,7 +160,7 @@ static bool make_v2(const char *parent, const char *name, struct cgroup *g)
 	if (!dir)
 		return false;
 	inner = fs_join(dir, CGROUP_INNER);
-	if (!inner || mkdir(inner, 0755) < 0 ||
+	if (!inner || mkdir(inner, 0755) < 0 || chmod(inner, 0755) < 0 ||
 		(g->dirfd = open(inner, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
 		if (inner)
 			rmdir(inner);
@@ -158,13 +174,56 @@ static bool make_v2(const char *parent, const char *name, struct cgroup *g)
 	return true;
 }
 
+/* Return the controllers whose hierarchies have a group of a room with these limits. The Java
+ * machine believes no limit unless it finds all of memory, cpu, cpuacct and cpuset. */
+static unsigned v1_used(unsigned controllers)
+{
+	const unsigned sizes = 1u << CGROUP_MEMORY | 1u << CGROUP_CPU;
+
+	return controllers | 1u << CGROUP_CPUACCT |
+	       (controllers & sizes ? sizes | 1u << CGROUP_CPUSET : 0);
+}
+
+/* A new group of this controller has no processors, and takes no process before it has. */
+static int copy_cpuset(const char *parent, const char *dir)
+{
+	static const char *const files[] = {"cpuset.cpus", "cpuset.mems"};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {
+		_cleanup_(buf_donep) struct buf text = BUF_INIT(CPUSET_MAX);
+		_cleanup_(freep) char *from = fs_join(parent, files[i]);
+
+		r = from ? fs_read_file(AT_FDCWD, from, &text, NULL) : -ENOMEM;
+		if (r == 0)
+			r = buf_add(&text, "", 1);
+		if (r == 0)
+			r = cgroup_write(dir, files[i], (const char *)buf_str(&text).p);
+	}
+	return r;
+}
+
+/* Do without a group that is there only to be seen. */
+static void drop_unwanted(const struct cgroup_place *place, unsigned controllers, struct cgroup *g)
+{
+	const char *cpuset = g->path[CGROUP_CPUSET];
+
+	if (cpuset && copy_cpuset(place->v1[CGROUP_CPUSET], cpuset) < 0) {
+		(void)rmdir(cpuset);
+		free(TAKE_PTR(g->path[CGROUP_CPUSET]));
+	}
+	for (unsigned c = 0; c < CGROUP_N; c++)
+		if (!(controllers & 1u << c))
+			g->reason[c][0] = '\0';
+}
+
 static void make_v1(
 	const struct cgroup_place *place, const char *name, unsigned controllers, struct cgroup *g)
 {
 	unsigned c, other;
 
 	for (c = 0; c < CGROUP_N; c++) {
-		if (!(controllers & 1u << c))
+		if (!(v1_used(controllers) & 1u << c))
 			continue;
 		if (!place->v1[c]) {
 			set_reason(g, c, "no cgroup hierarchy here has the controller",
@@ -181,6 +240,7 @@ static void make_v1(
 		else
 			set_reason(g, c, "cannot make a group in", place->v1[c], errno);
 	}
+	drop_unwanted(place, controllers, g);
 }
 
 /* Return the controllers (bits) that version 1 has. */
@@ -324,14 +384,16 @@ int cgroup_make(const char *parent, const char *name, const struct cgroup_limits
 		if (r < 0)
 			return r;
 		if (d.kind == KIND_V1)
-			make_v1(&d.place, name, controllers | 1u << CGROUP_CPUACCT, &g);
+			make_v1(&d.place, name, controllers, &g);
 		else if (d.kind == KIND_SCOPE)
 			make_in_scope(&g, &d, name, controllers);
 		else
 			make_below(&g, &d, &d.choice, name, controllers);
 		decision_done(&d);
 	}
-	set_limits(&g, limits);
+	set_limits(&g, NULL, limits);
+	if (g.version == 2)
+		show_limits(&g, controllers, limits);
 	*ret = g;
 	return 0;
 }
@@ -364,7 +426,7 @@ int cgroup_plan(const char *parent, const char *name, const struct cgroup_limits
 	if (r == 0 && d.kind != KIND_V1)
 		r = plan_dir(d.choice.parent, name, out);
 	for (c = 0; c < CGROUP_N && r == 0 && d.kind == KIND_V1; c++)
-		if ((controllers | 1u << CGROUP_CPUACCT) & 1u << c)
+		if (v1_used(controllers) & 1u << c)
 			r = plan_dir(d.place.v1[c], name, out);
 	decision_done(&d);
 	return r < 0 ? err_nomem(err) : 0;
@@ -431,6 +493,12 @@ void cgroup_read_usage(struct cgroup *g, struct room_usage *ret)
 	ret->pids = cgroup_read_number(pids, "pids.current", NULL);
 	ret->pids_peak = peak(pids, "pids.peak", ret->pids, &g->pids_peak);
 	ret->pids_refused = cgroup_read_number(pids, "pids.events", "max") > 0;
+	if (v2 && !ret->pids_refused) {
+		/* Older kernels count it only there. */
+		_cleanup_(freep) char *inner = fs_join(g->path[0], CGROUP_INNER);
+
+		ret->pids_refused = cgroup_read_number(inner, "pids.events", "max") > 0;
+	}
 }
 
 bool cgroup_keeps_peaks(const struct cgroup *g)

@@ -166,7 +166,10 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 	r = check_nested(spec, &b->rootfs.ids, err);
 	if (r == 0 && b->rootfs.ids.range)
 		r = rootfs_open_sources(&b->rootfs, err);
-	return r < 0 ? r : make_cgroup(n, b, err);
+	if (r == 0)
+		r = make_cgroup(n, b, err);
+	b->rootfs.cgroup = &n->ns.cgroup;
+	return r;
 }
 
 /* Do what only the parent may do, ending with "go on". Take the child's user namespace as late as

@@ -25,9 +25,9 @@ _warn_unused_ int parts_bind(int root, const char *source, const char *path, boo
 _warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_err *err);
 
 /* Make /proc of the room's pid namespace, with the paths masked that container engines mask (unless
- * bare), and /sys with nothing but the processors. */
+ * bare), and /sys with nothing but the processors and the room's control group, read-only. */
 _warn_unused_ int procfs_make(int root, bool bare, struct cloche_err *err);
-_warn_unused_ int sysfs_make(int root, bool nested, struct cloche_err *err);
+_warn_unused_ int sysfs_make(int root, const struct cgroup *group, struct cloche_err *err);
 /* Mask an existing /proc and, if there is one, lay the /sys of a room over an existing one; root
  * also has run/cloche/empty. */
 _warn_unused_ int procfs_cover(int root, struct cloche_err *err);

@@ -4,15 +4,18 @@
  * A fresh /proc shows only the processes of the room's pid namespace. The files that show or change
  * the machine as a whole are covered: files by /dev/null, directories by an empty one, and the
  * settings become read-only. The user namespace denies most of it anyway; this is the second wall.
- * /sys would show the machine's devices, so it is an empty directory with only the processors in
- * it, which run-times count; their temperature records are covered. In a room that an engine made,
- * such a directory is laid over its /sys.
+ * /sys would show the machine's devices, so it is an empty directory with only the processors and
+ * the room's own control group in it, by which run-times size themselves; the processors'
+ * temperature records are covered. In a room that an engine made, such a directory is laid over its
+ * /sys.
  *
  * In a user namespace a fresh /proc can be mounted only if a fully visible one exists already. So
  * if a room may make user namespaces (--nested), nothing is covered, and the first wall has to do.
  */
 #include "base/fd.h"
+#include "base/fs.h"
 #include "jail/sys.h"
+#include "provider/cgroup-file.h"
 #include "provider/native/mount.h"
 #include "provider/native/parts.h"
 
@@ -30,9 +33,13 @@ static const struct {
 	{"bus", MAKE_READ_ONLY}, {"fs", MAKE_READ_ONLY}, {"irq", MAKE_READ_ONLY},
 	{"pressure", MAKE_READ_ONLY}, {"sys", MAKE_READ_ONLY}, {"sysrq-trigger", MAKE_READ_ONLY}};
 
-static const char *const sys_dirs[] = {"sys", "sys/devices", "sys/devices/system", NULL};
-/* All that is seen of /sys. */
-static const char *const shown[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
+static const char *const sys_dirs[] = {
+	"sys", "sys/devices", "sys/devices/system", "sys/fs", "sys/fs/cgroup", NULL};
+/* All that is seen of /sys. The last one is shown only if an engine made the room, and with it the
+ * view of the room's own group there. */
+static const char *const shown[] = {
+	"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup"};
+enum { SHOWN_OF_HOST = ARRAY_SIZE(shown) - 1 };
 #define SYS_ATTRS (MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC)
 
 static int cover(int root, const char *name, enum what what, struct cloche_err *err)
@@ -107,16 +114,33 @@ static int cover_throttling(int root, struct cloche_err *err)
 	return r;
 }
 
-int sysfs_make(int root, bool nested, struct cloche_err *err)
+static int show_group(int root, const struct cgroup *g, struct cloche_err *err)
 {
-	/* Container engines look for these. */
-	static const char *const groups[] = {"sys/fs", "sys/fs/cgroup", NULL};
+	_cleanup_(freep) char *inner = NULL;
+	char path[64];
+	int r = 0;
+
+	if (g->version == 2) {
+		inner = fs_join(g->path[0], CGROUP_INNER);
+		return inner ? parts_bind(root, inner, "sys/fs/cgroup", true, SYS_ATTRS, err)
+			     : err_nomem(err);
+	}
+	for (unsigned c = 0; c < CGROUP_N && r == 0; c++) {
+		snprintf(path, sizeof(path), "sys/fs/cgroup/%s", cgroup_controller_name(c));
+		if (g->path[c])
+			r = parts_bind(root, g->path[c], path, true, SYS_ATTRS, err);
+	}
+	return r;
+}
+
+int sysfs_make(int root, const struct cgroup *group, struct cloche_err *err)
+{
 	int r = parts_mkdirs(root, sys_dirs, 0555, err);
 
-	if (r == 0 && nested)
-		r = parts_mkdirs(root, groups, 0555, err);
-	for (size_t i = 0; i < ARRAY_SIZE(shown) && r == 0; i++)
+	for (size_t i = 0; i < SHOWN_OF_HOST && r == 0; i++)
 		r = parts_bind(root, shown[i], shown[i] + 1, true, SYS_ATTRS, err);
+	if (r == 0)
+		r = show_group(root, group, err);
 	return r == 0 ? cover_throttling(root, err) : r;
 }
 

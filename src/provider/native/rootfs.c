@@ -262,7 +262,7 @@ static int fill_scratch(struct rootfs *r, int root, struct cloche_err *err)
 	if (e == 0)
 		e = procfs_make(root, r->spec->nested, err);
 	if (e == 0)
-		e = sysfs_make(root, r->spec->nested, err);
+		e = sysfs_make(root, r->cgroup, err);
 	if (e == 0)
 		e = parts_file(root, INIT_BENEATH, STR_NULL, err);
 	return e < 0 ? e : mount_attach(r->init_tree, root, INIT_BENEATH, r->spec->init_path, err);

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "provider/native/apart.h"
+#include "provider/native/cgroup.h"
 #include "provider/native/idmap.h"
 #include "provider/native/keep.h"
 #include "provider/native/layers.h"
@@ -26,6 +27,7 @@ struct rootfs {
 				       * overlay); NULL: view of the host */
 	bool overlay; /* changes of the root go to a layer of their own; see keep and upper_fd */
 	const struct keep *keep; /* borrowed: where that layer is kept; NULL: in the room's tmpfs */
+	const struct cgroup *cgroup; /* borrowed: is shown */
 	struct idmap ids;
 	struct apart_own apart;                      /* no source may show these */
 	int shipped;                                 /* borrowed, see rootfs_open_shipped */
