@@ -5,7 +5,8 @@
  * events are streamed and stored in an execution context, and the outcome is classified.
  *
  * cloche_task_execute() blocks; meanwhile cloche_task_stop() may be called from any thread and from
- * a signal handler. After it has returned, a task may be executed again with another prompt. */
+ * a signal handler. After it has returned, a task may be executed again with another prompt;
+ * until then, a second cloche_task_execute() fails with CLOCHE_E_BUSY and changes nothing. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,7 +101,7 @@ CLOCHE_API void cloche_task_on_warning(cloche_task *task, cloche_warning_fn fn, 
 CLOCHE_API int cloche_task_execute(
 	cloche_task *task, const void *prompt, size_t length, cloche_err *err);
 
-/* Like cloche_run_stop(). The partial result is kept. */
+/* Like cloche_run_stop(): return true if the task was executing. The partial result is kept. */
 CLOCHE_API bool cloche_task_stop(cloche_task *task);
 
 CLOCHE_API enum cloche_outcome cloche_task_outcome(const cloche_task *task);

@@ -278,6 +278,8 @@ static bool wake(cloche_run *run)
 
 bool cloche_run_stop(cloche_run *run)
 {
+	if (atomic_load(&run->over))
+		return false;
 	atomic_fetch_add(&run->stops, 1);
 	return wake(run);
 }
@@ -286,7 +288,7 @@ bool cloche_run_leave(cloche_run *run)
 {
 	struct client *client = atomic_load(&run->client);
 
-	if (run->where == RUN_OWN)
+	if (run->where == RUN_OWN || atomic_load(&run->over))
 		return false;
 	atomic_store(&run->leave, true);
 	if (client)
@@ -296,7 +298,7 @@ bool cloche_run_leave(cloche_run *run)
 
 bool cloche_run_signal(cloche_run *run, int signal_number)
 {
-	if (signal_number < 1 || signal_number > 63)
+	if (signal_number < 1 || signal_number > 63 || atomic_load(&run->over))
 		return false;
 	atomic_fetch_or(&run->signals, 1ULL << signal_number);
 	return wake(run);

@@ -64,7 +64,7 @@ struct cloche_run {
 	struct cloche_log *log;
 	uint64_t log_at;
 
-	bool executed;
+	atomic_bool executed, over; /* cloche_run_execute() was called; it has returned */
 	struct client_result result;
 	struct ctl_ended ended;
 	struct buf kept[2]; /* output, if there is no callback for it */

@@ -302,16 +302,12 @@ static int settle(cloche_run *run, int r, struct cloche_err *err)
 	return 0;
 }
 
-int cloche_run_execute(cloche_run *run, cloche_err *err)
+static int execute_once(cloche_run *run, struct cloche_err *err)
 {
 	struct cloche_err own = CLOCHE_ERR_INIT;
 	struct client_result result = {0};
 	int r;
 
-	err = err ? err : &own;
-	if (run->executed)
-		return err_set(err, E_USAGE, "a run can be executed only once");
-	run->executed = true;
 	if (run->code && run->detached)
 		return err_set(
 			err, E_USAGE, "code cannot run detached: somebody has to wait for it");
@@ -335,5 +331,18 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 		return r;
 	r = client_finish(atomic_load(&run->client), &run->ended, err);
 	network_finish(&run->network);
+	return r;
+}
+
+int cloche_run_execute(cloche_run *run, cloche_err *err)
+{
+	struct cloche_err own = CLOCHE_ERR_INIT;
+	int r;
+
+	err = err ? err : &own;
+	if (atomic_exchange(&run->executed, true))
+		return err_set(err, E_USAGE, "a run can be executed only once");
+	r = execute_once(run, err);
+	atomic_store(&run->over, true);
 	return r;
 }

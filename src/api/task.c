@@ -434,28 +434,32 @@ int cloche_task_execute(cloche_task *task, const void *prompt, size_t length, cl
 	int r;
 
 	err = err ? err : &own;
+	if (atomic_exchange(&task->executing, true))
+		return err_set(err, E_BUSY, "the task is executing already");
 	reset(task);
 	atomic_store(&task->stops, 0);
 	r = sandbox_member_begin(&task->member, err);
-	if (r < 0)
-		return r;
-	r = execute(task, prompt, length, err);
-	sandbox_member_end(&task->member);
+	if (r == 0) {
+		r = execute(task, prompt, length, err);
+		sandbox_member_end(&task->member);
+	}
+	atomic_store(&task->executing, false);
 	return r;
 }
 
 bool cloche_task_stop(cloche_task *task)
 {
 	cloche_run *run;
-	bool stopped = false;
 
+	if (!atomic_load(&task->executing))
+		return false;
 	atomic_fetch_add(&task->stops, 1);
 	atomic_fetch_add(&task->run_users, 1);
 	run = atomic_load(&task->run);
 	if (run)
-		stopped = cloche_run_stop(run);
+		(void)cloche_run_stop(run);
 	atomic_fetch_sub(&task->run_users, 1);
-	return stopped;
+	return true;
 }
 
 enum cloche_outcome cloche_task_outcome(const cloche_task *task)

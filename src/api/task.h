@@ -28,6 +28,7 @@ struct cloche_task {
 	cloche_warning_fn on_progress, on_warning;
 	void *on_event_user, *on_typed_event_user, *on_progress_user, *on_warning_user;
 
+	atomic_bool executing;
 	/* of the current execution, or of the last one */
 	_Atomic(cloche_run *) run;
 	atomic_uint run_users, stops;

@@ -196,6 +196,17 @@ static void test_stop_comes_from_another_thread(void)
 	cloche_run_free(run);
 }
 
+static void test_what_has_ended_cannot_be_stopped(void)
+{
+	cloche_run *run = new_run("exit 3");
+
+	check_int(cloche_run_execute(run, &err), 0);
+	check(!cloche_run_stop(run) && !cloche_run_signal(run, SIGTERM) && !cloche_run_leave(run));
+	check(!cloche_run_stopped(run));
+	check_int(cloche_run_exit_code(run), 3);
+	cloche_run_free(run);
+}
+
 static void test_a_stop_before_the_start_is_not_lost(void)
 {
 	cloche_run *run = new_run("sleep 60");
@@ -432,6 +443,7 @@ int main(void)
 	run_test(test_a_value_is_on_record);
 	run_test(test_code_that_cannot_run);
 	run_test(test_stop_comes_from_another_thread);
+	run_test(test_what_has_ended_cannot_be_stopped);
 	run_test(test_a_stop_before_the_start_is_not_lost);
 	run_test(test_two_runs_at_once);
 	run_test(test_a_task_succeeds_and_is_kept);

@@ -140,6 +140,7 @@ struct worker {
 	cloche_sandbox *sb;
 	char context[16];
 	const char *prompt;
+	cloche_task *task; /* for work_once */
 	atomic_bool began; /* the agent has spoken */
 	unsigned cancelled, done, refused;
 };
@@ -182,6 +183,17 @@ static void *work(void *user)
 		if (r < 0)
 			break;
 	}
+	return NULL;
+}
+
+static void *work_once(void *user)
+{
+	struct worker *w = user;
+	cloche_err err = CLOCHE_ERR_INIT;
+	int r = execute(w->task, w->prompt, &err);
+	const char *detail = cloche_task_detail(w->task);
+
+	w->cancelled = r == 0 && detail && strcmp(detail, "cancelled") == 0;
 	return NULL;
 }
 
@@ -233,6 +245,35 @@ static void test_shutdown_at_any_moment(void)
 		shut_down_among(i % 2 ? "hang\n" : "work\n", false);
 }
 
+/* A second execute of the same task is refused, and changes nothing for the first. */
+static void test_one_execute_at_a_time(void)
+{
+	struct worker w = {.sb = new_sandbox(), .prompt = "hang\n"};
+	cloche_err err = CLOCHE_ERR_INIT;
+	cloche_task *task;
+
+	must(cloche_sandbox_startup(w.sb, &err) == 0);
+	task = w.task = create_ok(w.sb, "once", 0);
+	cloche_task_on_typed_event(task, on_event, &w);
+	check(!cloche_task_stop(task));
+	must(pthread_create(&w.thread, NULL, work_once, &w) == 0);
+	for (int k = 0; !atomic_load(&w.began) && k < 3000; k++)
+		pause_ms(10);
+	check_int(execute(task, "work\n", &err), -CLOCHE_E_BUSY);
+	check_int(cloche_sandbox_shutdown(w.sb, &err), 0);
+	check(becomes_zero(count_dirs)); /* it has ended, not only been asked */
+	must(pthread_join(w.thread, NULL) == 0);
+	check_int(w.cancelled, 1);
+	check(!cloche_task_stop(task));
+	must(cloche_sandbox_startup(w.sb, &err) == 0);
+	check_int(execute(task, "work\n", &err), 0);
+	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
+	check(!cloche_task_stop(task));
+	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
+	cloche_task_free(task);
+	cloche_sandbox_free(w.sb);
+}
+
 int main(void)
 {
 	_cleanup_(freep) char *program = NULL;
@@ -256,6 +297,7 @@ int main(void)
 	run_test(test_leftovers_are_removed);
 	run_test(test_shutdown_ends_what_hangs);
 	run_test(test_shutdown_at_any_moment);
+	run_test(test_one_execute_at_a_time);
 	(void)fs_remove_tree(AT_FDCWD, dir);
 	(void)fs_remove_tree(AT_FDCWD, base);
 	(void)fs_remove_tree(AT_FDCWD, runtime);
