@@ -209,9 +209,10 @@ static int runtime_of_context(const cloche_instance *instance, const char *conte
 	int r = context_open(instance, context, false, &file, NULL);
 
 	if (r == 0)
-		snprintf(has, sizeof(has), "%s", file.number ? file.runtime : "");
+		snprintf(has, sizeof(has), "%s", file.runtime);
 	context_done(&file);
-	if (name && has[0] && strcmp(name, has) != 0) {
+	/* After a restart it may begin with another one. */
+	if (name && has[0] && file.number && strcmp(name, has) != 0) {
 		err_set(err, E_USAGE, "context %s has the runtime %s", context, has);
 		err_hint(err, "use another name, or end the context first (--restart)");
 		return -E_USAGE;

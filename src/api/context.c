@@ -156,7 +156,8 @@ int context_set(struct context_file *c, uint32_t only_from, uint32_t number, con
 
 	if (r == 0 && c->number == only_from) {
 		c->number = number;
-		snprintf(c->runtime, sizeof(c->runtime), "%s", runtime);
+		if (runtime)
+			snprintf(c->runtime, sizeof(c->runtime), "%s", runtime);
 		r = write_line(c, err);
 	}
 	unguard(c);

@@ -31,8 +31,8 @@ _warn_unused_ int context_is_first(struct context_file *c, struct cloche_err *er
 /* Return whether a caller uses the context or waits for it. */
 bool context_is_busy(const struct context_file *c);
 
-/* Set the number of the interpreter (0: none) and its runtime, if the number in the file is
- * only_from. */
+/* Set the number of the interpreter (0: none) and its runtime (NULL: it stays), if the number in
+ * the file is only_from. */
 _warn_unused_ int context_set(struct context_file *c, uint32_t only_from, uint32_t number,
 	const char *runtime, struct cloche_err *err);
 /* Note that code is executed from here on, or that it has ended. Only for the caller whose turn it

@@ -361,7 +361,7 @@ int cloche_instance_restart_context(
 	if (r == 0 && runs)
 		r = visit(instance, file.number, &v, err);
 	if (r == 0)
-		r = context_set(&file, file.number, 0, file.runtime, err);
+		r = context_set(&file, file.number, 0, NULL, err);
 	context_done(&file);
 	return r;
 }
