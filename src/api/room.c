@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/strv.h"
+#include "ipc/statedir.h"
 #include "jail/trust.h"
 #include "provider/names.h"
 
@@ -222,11 +223,11 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 	_cleanup_(network_logs_close) struct network_logs logs = NETWORK_LOGS_NULL;
 	struct client_start start = {.m = *how, .room = &room};
 	bool crowded = false;
-	int config_fd = -1, r = 0;
+	int config_fd = -1, r = statedir_check(err);
 
 	*net = (struct network){0};
 	room_spec_init(&room);
-	if (sb->offline && sb->net == CLOCHE_NET_NONE)
+	if (r == 0 && sb->offline && sb->net == CLOCHE_NET_NONE)
 		r = err_set(err, E_USAGE,
 			"--offline answers requests, and --net none leaves nobody to ask: "
 			"leave out one of them");

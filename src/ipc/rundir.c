@@ -23,7 +23,12 @@ int rundir_open(struct cloche_err *err)
 {
 	const char *own = getenv("CLOCHE_RUNTIME_DIR");
 
-	return own && own[0] == '/' ? fs_open_private_dir(own, err) : rundir_open_usual(err);
+	if (!own || !own[0])
+		return rundir_open_usual(err);
+	/* A room may have written below the working directory. */
+	return own[0] == '/' ? fs_open_private_dir(own, err)
+			     : err_set(err, E_CONFIG,
+				       "CLOCHE_RUNTIME_DIR is \"%s\": use an absolute path", own);
 }
 
 /* The variable may be left over from another user (su, sudo -E). */

@@ -27,8 +27,8 @@
 /* Open the directory, and make it if it is missing. The path is $CLOCHE_RUNTIME_DIR; else
  * /run/cloche for root, if it can be used; else $XDG_RUNTIME_DIR/cloche (/run/user/UID/cloche if
  * the variable is not set, or names a directory of another user); else, also if that one cannot be
- * used, /tmp/cloche-UID. Return a descriptor, or an error if the directory is not ours or others
- * can write to it. */
+ * used, /tmp/cloche-UID. Return a descriptor, or an error if the directory is not ours, others can
+ * write to it, or $CLOCHE_RUNTIME_DIR is not an absolute path. */
 _warn_unused_ int rundir_open(struct cloche_err *err);
 
 /* The same without $CLOCHE_RUNTIME_DIR: for files that all sandboxes of the user share. */

@@ -7,15 +7,24 @@
 #include <stdio.h>
 #include <string.h>
 
+int statedir_check(struct cloche_err *err)
+{
+	const char *own = secure_getenv("CLOCHE_STATE_DIR");
+
+	return own && own[0] && own[0] != '/'
+		       ? err_set(err, E_CONFIG,
+				 "CLOCHE_STATE_DIR is \"%s\": use an absolute path", own)
+		       : 0;
+}
+
 int statedir_path(const char *name, char **ret, struct cloche_err *err)
 {
 	const char *own = secure_getenv("CLOCHE_STATE_DIR"), *xdg = secure_getenv("XDG_STATE_HOME");
 	_cleanup_(freep) char *home = NULL;
-	int r;
+	int r = statedir_check(err);
 
-	if (own && own[0] && own[0] != '/')
-		return err_set(
-			err, E_CONFIG, "CLOCHE_STATE_DIR is \"%s\": use an absolute path", own);
+	if (r < 0)
+		return r;
 	if (own && own[0]) {
 		*ret = fs_join(own, name);
 		return *ret ? 0 : err_nomem(err);

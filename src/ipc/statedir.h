@@ -11,6 +11,9 @@
  * directory. */
 _warn_unused_ int statedir_path(const char *name, char **ret, struct cloche_err *err);
 
+/* Fail with E_CONFIG if the variable holds no absolute path. */
+_warn_unused_ int statedir_check(struct cloche_err *err);
+
 /* Names in that directory: the consents (config/consent.h); all logs and their contents, as SandboX
  * calls them. */
 #define STATEDIR_CONSENT "trust"
