@@ -57,6 +57,8 @@ struct option {
 	size_t at;
 	size_t off;      /* of a flag: set the bool at this offset to false; 0: there is none */
 	bool of_sandbox; /* an option of the library: ctx begins with a struct sandbox_options */
+	/* The command does not take this option of a later table, and says so with this advice. */
+	const char *instead;
 };
 
 struct option_table {
@@ -72,10 +74,11 @@ struct operands {
 
 struct command {
 	const char *name;
-	const char *summary;                  /* one line, for the list of commands */
-	const char *synopsis;                 /* after "cloche NAME " */
-	const char *text;                     /* paragraphs of the help */
-	const struct option_table *tables[5]; /* up to the first NULL */
+	const char *summary;  /* one line, for the list of commands */
+	const char *synopsis; /* after "cloche NAME " */
+	const char *text;     /* paragraphs of the help */
+	const struct option_table
+		*tables[5]; /* up to the first NULL; the first row of a name counts */
 	bool no_operands;
 	bool command_line; /* operands begin a command line of its own, */
 	int leading;       /* after this many operands */
@@ -89,6 +92,8 @@ struct command {
  * command->command_line. Return the exit status. */
 int command_execute(const struct command *command, int argc, char **argv);
 void options_help(const struct command *command);
+/* Whether the command takes this option of its tables. */
+bool options_takes(const struct command *command, const struct option *o);
 /* The candidate that is most similar to an unknown name of n bytes. Start with best empty. */
 struct near {
 	const char *name; /* NULL: none is similar */

@@ -37,6 +37,7 @@ static int set_max_turns(const struct option *option, void *at, const char *valu
 	return 0;
 }
 
+#define HEADLESS "the agent has no terminal, and the prompt is its input"
 static const struct option agent_options[] = {
 	{"driver", 0, "NAME", "claude-code (default; API key) or claude-subscription",
 		.at = offsetof(struct agent_options, driver)},
@@ -59,6 +60,9 @@ static const struct option agent_options[] = {
 		.at = offsetof(struct agent_options, system_prompt)},
 	{"events", 0, NULL, "stream the agent's events as JSON Lines on standard output",
 		.at = offsetof(struct agent_options, events)},
+	{"tty", 't', .instead = HEADLESS},
+	{"no-tty", 'T', .instead = HEADLESS},
+	{"interactive", 'i', .instead = HEADLESS},
 	{0},
 };
 
@@ -260,8 +264,6 @@ static int main_agent(void *ctx, const struct operands *operands, cloche_err *er
 	size_t prompt_n = 0;
 	int r;
 
-	if (o->sandbox.tty)
-		return wrong_usage(err, NULL, "agent: an agent has no terminal: leave out --tty");
 	if (o->resume && !o->context)
 		return wrong_usage(err, NULL,
 			"agent: --resume needs the context of the session: --context DIR");

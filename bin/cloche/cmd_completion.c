@@ -11,7 +11,8 @@ static void completion_options(const struct command *c)
 	sandbox_options_prepare(c->name);
 	for (size_t t = 0; c->tables[t]; t++)
 		for (const struct option *o = c->tables[t]->options; o->name; o++)
-			printf(" --%s", o->name);
+			if (options_takes(c, o))
+				printf(" --%s", o->name);
 }
 
 static void completion_commands(void)

@@ -3,12 +3,17 @@
 #include "json_out.h"
 #include "log.h"
 
+#define OF_A_COMMAND "this belongs to a command: cloche exec ID -t -- COMMAND"
 static const struct option from_options[] = {
 	{"from", 0, "LOG|ID",
 		"begin with what a log says: a file, or the log of a sandbox that was recorded",
 		.at = offsetof(struct sandbox_options, from)},
 	{"to", 0, "N|start", "with --from: end with entry N; start: before the first command",
 		.at = offsetof(struct sandbox_options, to)},
+	{"tty", 't', .instead = OF_A_COMMAND},
+	{"no-tty", 'T', .instead = OF_A_COMMAND},
+	{"interactive", 'i', .instead = OF_A_COMMAND},
+	{"network-log-live", .instead = "nobody would see it: use --network-log FILE"},
 	{0},
 };
 
@@ -58,29 +63,15 @@ static int create_and_print(struct sandbox_options *o, cloche_err *err)
 	return ok ? 0 : EXIT_CLOCHE;
 }
 
-/* Refuse options of `cloche run` that apply to a command. */
-static int create_check(
-	const struct sandbox_options *o, const struct operands *operands, cloche_err *err)
-{
-	if (operands->n > 0)
-		return wrong_usage(err, "make it first, then: cloche exec ID -- COMMAND",
-			"create: takes no command (\"%s\")", operands->v[0]);
-	if (o->tty || o->interactive)
-		return wrong_usage(err, "cloche exec ID -t -- COMMAND",
-			"create: --tty and --interactive belong to a command");
-	if (o->network_log_live)
-		return wrong_usage(err, "use --network-log FILE",
-			"create: --network-log-live needs somebody to watch it");
-	return 0;
-}
-
 static int main_create(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	struct sandbox_options *o = ctx;
-	int r = create_check(o, operands, err);
+	int r;
 
-	if (r == 0)
-		r = sandbox_options_finish(o, NULL, err);
+	if (operands->n > 0)
+		return wrong_usage(err, "make it first, then: cloche exec ID -- COMMAND",
+			"create: takes no command (\"%s\")", operands->v[0]);
+	r = sandbox_options_finish(o, NULL, err);
 	return r < 0 ? r : create_and_print(o, err);
 }
 

@@ -23,6 +23,7 @@ struct text {
 	size_t n;
 };
 
+#define NO_INPUT "code has no terminal and no input: cloche exec ID -t -- node"
 static const struct option options[] = {
 	{"runtime", 0, "shell|node|python",
 		"the interpreter (default: that of the sandbox; required without an ID)",
@@ -49,6 +50,9 @@ static const struct option options[] = {
 		.at = offsetof(struct eval_options, restart)},
 	{"contexts", 0, NULL, "list the sandbox's contexts",
 		.at = offsetof(struct eval_options, contexts)},
+	{"tty", 't', .instead = NO_INPUT},
+	{"no-tty", 'T', .instead = NO_INPUT},
+	{"interactive", 'i', .instead = NO_INPUT},
 	{0},
 };
 
@@ -282,9 +286,6 @@ static int eval_check(
 	if (operands->n == 0 && !o->runtime && !o->context && !is_about_contexts(o))
 		return wrong_usage(err, "for example: cloche eval --runtime python -c 'print(1)'",
 			"eval: which sandbox, or which runtime?");
-	if (o->sandbox.tty || o->sandbox.interactive)
-		return wrong_usage(err, "cloche exec ID -t -- node",
-			"eval: code has no terminal and no input");
 	if (o->expression && o->cell)
 		return wrong_usage(err, NULL, "eval: use --expr or --cell, not both");
 	if (o->output && !eval_type_of(o->output))

@@ -30,6 +30,11 @@ static const struct option *options_find(
 	return NULL;
 }
 
+bool options_takes(const struct command *c, const struct option *o)
+{
+	return !o->instead && options_find(c, o->name, strlen(o->name), 0) == o;
+}
+
 /* The number of letters that are wrong, missing, superfluous or swapped with the next one. */
 static unsigned options_distance(const char *a, size_t n, const char *b)
 {
@@ -82,7 +87,8 @@ static const char *options_similar(const struct command *c, const char *name, si
 
 	for (size_t t = 0; c->tables[t]; t++)
 		for (const struct option *o = c->tables[t]->options; o->name; o++)
-			options_near(name, n, o->name, &best);
+			if (options_takes(c, o))
+				options_near(name, n, o->name, &best);
 	return best.name;
 }
 
@@ -118,6 +124,8 @@ static int read_long(const struct command *c, int argc, char **argv, int *at, cl
 			snprintf(err->hint, sizeof(err->hint), "did you mean --%s?", near);
 		return -CLOCHE_E_USAGE;
 	}
+	if (o->instead)
+		return wrong_usage(err, o->instead, "%s: takes no --%s", c->name, o->name);
 	if (!o->arg && value)
 		return options_fail(err, c, "this option takes no value: --", o->name);
 	if (o->arg && !value) {
@@ -142,6 +150,8 @@ static int read_letters(const struct command *c, int argc, char **argv, int *at,
 
 		if (!o)
 			return options_fail(err, c, "unknown option -", letters);
+		if (o->instead)
+			return wrong_usage(err, o->instead, "%s: takes no -%c", c->name, o->letter);
 		if (o->arg && letters[1])
 			value = letters + 1;
 		else if (o->arg && *at + 1 < argc && strcmp(argv[*at + 1], "--") != 0)
@@ -235,6 +245,7 @@ void options_help(const struct command *command)
 	for (size_t t = 0; command->tables[t]; t++) {
 		printf("\n%s:\n", command->tables[t]->title);
 		for (const struct option *o = command->tables[t]->options; o->name; o++)
-			show_option(o);
+			if (options_takes(command, o))
+				show_option(o);
 	}
 }
