@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Each stream is kept up to KEEP_MAX if the caller set a limit, else up to what a log keeps. */
-enum { EXIT_TIMEOUT = 124, KEEP_MAX = 256 << 20, KEEP_UNASKED = 16 << 20 };
+/* Each stream is kept up to RUN_KEEP_MAX if the caller set a limit, else up to what a log keeps. */
+enum { EXIT_TIMEOUT = 124, KEEP_UNASKED = 16 << 20 };
 
 static cloche_run *run_alloc(enum run_where where)
 {
@@ -24,7 +24,7 @@ static cloche_run *run_alloc(enum run_where where)
 	run->io = CLIENT_IO_INIT;
 	run->tty_fd = -1;
 	run->stdin_data = BUF_INIT(SIZE_MAX / 4);
-	run->kept[0] = run->kept[1] = BUF_INIT(KEEP_MAX);
+	run->kept[0] = run->kept[1] = BUF_INIT(RUN_KEEP_MAX);
 	return run;
 }
 
@@ -232,7 +232,7 @@ int run_keep_output(cloche_run *run, int stream, const char *p, size_t n)
 		run->on_output(stream == 2, p, n, run->on_output_user);
 		return 0;
 	}
-	kept->max = run->io.output_limit ? KEEP_MAX : KEEP_UNASKED;
+	kept->max = run->io.output_limit ? RUN_KEEP_MAX : KEEP_UNASKED;
 	fits = MIN(n, buf_room(kept));
 	if (fits < n)
 		run->result.truncated[stream - 1] = true;

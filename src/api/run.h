@@ -17,6 +17,9 @@ enum run_where {
 	RUN_JOINED, /* joins a command that another client started there */
 };
 
+/* Of each stream at most this much is kept, if there is no function that takes it. */
+enum { RUN_KEEP_MAX = 256 << 20 };
+
 /* The caller's terminal while a command in the room has its own. */
 struct terminal {
 	bool open;

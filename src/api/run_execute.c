@@ -246,6 +246,12 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 	int r;
 
 	exec_spec_init(&spec);
+	if (!run->on_output && !run->detached && run->sb->output_limit > RUN_KEEP_MAX) {
+		err_set(err, E_USAGE, "the output limit is more than can be kept for a result");
+		err_hint(err, "ask for at most 256m, or take the output as it comes (without "
+			      "--json)");
+		return -E_USAGE;
+	}
 	what.kept = run->tty_fd >= 0 && sandbox_is_recorded(run->sb);
 	/* Prepare the command while the supervisor starts. */
 	r = start_own(run, err);
