@@ -151,6 +151,35 @@ static int set_environ(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 	return r;
 }
 
+static int task_mask(
+	const cloche_task *task, cloche_sandbox *sb, const char *value, struct cloche_err *err)
+{
+	const struct agent_secret *s = task->driver->secret;
+
+	if (!sb->secrets)
+		sb->secrets = cloche_secrets_new();
+	if (!sb->secrets)
+		return err_nomem(err);
+	return cloche_secrets_add(
+		sb->secrets, s->env, value, strlen(value), s->hosts, s->headers, false, err);
+}
+
+/* What the caller gives up in case that no sandbox can be made is not given up in one. */
+static int task_give_nothing_up(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
+{
+	const struct agent_secret *s = task->driver->secret;
+	const char *value = strv_env_get(sb->env, s->env);
+	int r = 0;
+
+	if (sb->net == CLOCHE_NET_HOST)
+		sb->net = CLOCHE_NET_AUTO;
+	if (value && *value)
+		r = task_mask(task, sb, value, err);
+	if (r == 0 && value)
+		strv_env_unset(sb->env, s->env);
+	return r;
+}
+
 static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
 	const struct agent_secret *s = task->driver->secret;
@@ -176,12 +205,7 @@ static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_e
 			s->env, s->hosts[0], s->headers[0]);
 		return -E_CONFIG;
 	}
-	if (!sb->secrets)
-		sb->secrets = cloche_secrets_new();
-	if (!sb->secrets)
-		return err_nomem(err);
-	return cloche_secrets_add(
-		sb->secrets, s->env, value, strlen(value), s->hosts, s->headers, false, err);
+	return task_mask(task, sb, value, err);
 }
 
 /* Add the driver's hosts, except those that the caller's allowlist has rules for already: narrow
@@ -234,13 +258,18 @@ static int build_argv(
 }
 
 /* Choose between a room and none first: what is mounted for the agent depends on it. */
-static int choose_place(cloche_sandbox *sb, bool no_room, struct cloche_err *err)
+static int choose_place(cloche_task *task, cloche_sandbox *sb, bool no_room, struct cloche_err *err)
 {
 	bool or_none = sb->provider && strcmp(sb->provider, PROVIDER_AUTO_OR_NONE) == 0;
+	int r = 0;
 
 	if (!no_room && !or_none)
 		return 0;
-	return cloche_sandbox_set_provider(sb, no_room ? PROVIDER_UNSANDBOXED : "auto", err);
+	if (!no_room)
+		r = task_give_nothing_up(task, sb, err);
+	return r < 0 ? r
+		     : cloche_sandbox_set_provider(
+			       sb, no_room ? PROVIDER_UNSANDBOXED : "auto", err);
 }
 
 bool task_may_do_without_room(const cloche_task *task)
@@ -272,7 +301,7 @@ int task_prepare_run(cloche_task *task, bool no_room, cloche_run **ret, struct c
 
 	if (!sb)
 		return err_nomem(err);
-	r = choose_place(sb, no_room, err);
+	r = choose_place(task, sb, no_room, err);
 	if (r == 0)
 		r = find_program(task, &program, err);
 	if (r == 0)
