@@ -2,6 +2,7 @@
 /* What would the gateway decide, and what would have to change? */
 #include <cloche/allowlist.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const char yaml[] = "domains:\n"
 			   "  - registry.npmjs.org\n"
@@ -21,6 +22,7 @@ int main(void)
 	cloche_allowlist *list = cloche_allowlist_new();
 	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_verdict v;
+	char *json;
 
 	if (!list || cloche_allowlist_add_text(list, "example", yaml, sizeof(yaml) - 1, &err) < 0) {
 		fprintf(stderr, "%s\n", err.message);
@@ -33,6 +35,10 @@ int main(void)
 			requests[i][1], v.explanation);
 		if (v.suggestion[0])
 			printf("to allow it:\n%s", v.suggestion);
+	}
+	if (cloche_allowlist_json(list, &json, &err) == 0) {
+		puts(json);
+		free(json);
 	}
 	cloche_allowlist_free(list);
 	return 0;

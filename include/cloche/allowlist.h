@@ -33,6 +33,11 @@ CLOCHE_API int cloche_allowlist_add_host(
 /* Return the number of rules. */
 CLOCHE_API size_t cloche_allowlist_count(const cloche_allowlist *list);
 
+/* Store the rules as a JSON text in *ret, which the caller frees: an object of the arrays "domains"
+ * and "url_prefixes", with the keys of the YAML form except those that have their default.
+ * cloche_allowlist_add_text() reads it again. */
+CLOCHE_API int cloche_allowlist_json(const cloche_allowlist *list, char **ret, cloche_err *err);
+
 /* The answer of cloche_allowlist_check(). Every string is NUL-terminated and printable. */
 typedef struct cloche_verdict {
 	bool allowed;
