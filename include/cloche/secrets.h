@@ -38,16 +38,25 @@ CLOCHE_API int cloche_secrets_add(cloche_secrets *secrets, const char *name, con
 	size_t length, const char *const *hosts, const char *const *headers,
 	bool allow_foreign_credentials, cloche_err *err);
 
-/* Add AWS credentials (session_token: NULL or "" if there is none). The room gets surrogates of all
- * of them in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (always 512
- * characters). Requests that it signs with these (Signature Version 4 or 4A) are verified, and
- * signed again with the real credentials if they go over verified TLS to one of the hosts. If a
- * request to these hosts has other AWS credentials, they are removed or the request is refused,
- * unless allow_foreign_credentials is true. Everything is copied; the caller should wipe its own
- * copies. */
-CLOCHE_API int cloche_secrets_add_aws(cloche_secrets *secrets, const char *access_key_id,
-	const char *secret_access_key, const char *session_token, const char *const *hosts,
-	bool allow_foreign_credentials, cloche_err *err);
+/* AWS credentials. */
+typedef struct cloche_aws_credential {
+	const char *access_key_id, *secret_access_key;
+	const char *session_token; /* NULL or "": none */
+	/* The variables that hold them inside; NULL: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+	 * AWS_SESSION_TOKEN. */
+	const char *access_key_id_name, *secret_access_key_name, *session_token_name;
+	const char *const *hosts; /* ends with NULL */
+	bool allow_foreign_credentials;
+} cloche_aws_credential;
+
+/* Add AWS credentials. The room gets surrogates of all of them in these variables (the token's is
+ * always 512 characters). Requests that it signs with these (Signature Version 4 or 4A) are
+ * verified, and signed again with the real credentials if they go over verified TLS to one of the
+ * hosts. If a request to these hosts has other AWS credentials, they are removed or the request is
+ * refused, unless allow_foreign_credentials is true. Everything is copied; the caller should wipe
+ * its own copies. A set may have several, under different names. */
+CLOCHE_API int cloche_secrets_add_aws(
+	cloche_secrets *secrets, const cloche_aws_credential *credential, cloche_err *err);
 
 /* Do the same for "@HOST[,HOST...]", with the values from the environment variables of these
  * names. */

@@ -166,14 +166,17 @@ int secrets_add_signing(cloche_secrets *secrets, const char *const names[SIGNING
 	return secret_set_add_signing(secrets->set, &spec, text, err);
 }
 
-int cloche_secrets_add_aws(cloche_secrets *secrets, const char *access_key_id,
-	const char *secret_access_key, const char *session_token, const char *const *hosts,
-	bool allow_foreign_credentials, cloche_err *err)
+int cloche_secrets_add_aws(
+	cloche_secrets *secrets, const cloche_aws_credential *credential, cloche_err *err)
 {
+	const cloche_aws_credential *c = credential;
 	const char *const values[SIGNING_VALUES] = {
-		access_key_id, secret_access_key, session_token};
+		c->access_key_id, c->secret_access_key, c->session_token};
+	const char *const names[SIGNING_VALUES] = {
+		c->access_key_id_name, c->secret_access_key_name, c->session_token_name};
 
-	return secrets_add_signing(secrets, NULL, values, hosts, allow_foreign_credentials, err);
+	return secrets_add_signing(
+		secrets, names, values, c->hosts, c->allow_foreign_credentials, err);
 }
 
 /* Split HOST[,HOST...] into an array. */

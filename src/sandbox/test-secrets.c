@@ -96,10 +96,33 @@ static void test_surrogate_of_a_github_app(void)
 	cloche_secrets_free(secrets);
 }
 
+static void test_aws_credentials_have_the_names_that_are_asked_for(void)
+{
+	static const char *const wanted[] = {"MY_ID", "MY_KEY", "AWS_SESSION_TOKEN",
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"};
+	cloche_aws_credential c = {.access_key_id = "AKIAIOSFODNN7EXAMPLE",
+		.secret_access_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+		.session_token = "a-session-token-of-some-length",
+		.access_key_id_name = "MY_ID",
+		.secret_access_key_name = "MY_KEY",
+		.hosts = hosts};
+	_cleanup_(cloche_secrets_freep) cloche_secrets *secrets = cloche_secrets_new();
+
+	must(secrets != NULL);
+	check_int(cloche_secrets_add_aws(secrets, &c, &err), 0);
+	c = (cloche_aws_credential){.access_key_id = "AKIAI44QH8DHBEXAMPLE",
+		.secret_access_key = "je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY",
+		.hosts = hosts};
+	check_int(cloche_secrets_add_aws(secrets, &c, &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		check(secrets_has(secrets, wanted[i]));
+}
+
 int main(void)
 {
 	run_test(test_an_empty_value_masks_nothing);
 	run_test(test_an_empty_value_by_name);
 	run_test(test_surrogate_of_a_github_app);
+	run_test(test_aws_credentials_have_the_names_that_are_asked_for);
 	return tap_done();
 }
