@@ -12,8 +12,8 @@ int statedir_check(struct cloche_err *err)
 	const char *own = secure_getenv("CLOCHE_STATE_DIR");
 
 	return own && own[0] && own[0] != '/'
-		       ? err_set(err, E_CONFIG,
-				 "CLOCHE_STATE_DIR is \"%s\": use an absolute path", own)
+		       ? err_set(err, E_CONFIG, "CLOCHE_STATE_DIR is \"%s\": use an absolute path",
+				 own)
 		       : 0;
 }
 

@@ -74,18 +74,19 @@ static int put_flags(json_t *entry, const struct allow_rule *rule)
 /* Put the keys of a rule, except those that have their default. */
 static int put_rule(json_t *entry, const struct allow_rule *rule)
 {
-	int r = json_put(entry, "host", json_text(rule->host));
+	const struct {
+		const char *key, *text;
+	} texts[] = {{"host", rule->host}, {"path", rule->path}, {"path_prefix", rule->path_prefix},
+		{"query", rule->no_query ? "none" : NULL}};
+	int r = 0;
 
-	if (r == 0 && rule->path)
-		r = json_put(entry, "path", json_text(rule->path));
-	if (r == 0 && rule->path_prefix)
-		r = json_put(entry, "path_prefix", json_text(rule->path_prefix));
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(texts); i++)
+		if (texts[i].text)
+			r = json_put(entry, texts[i].key, json_text(texts[i].text));
 	if (r == 0 && rule->methods)
 		r = json_put(entry, "methods", json_texts(rule->methods));
 	if (r == 0 && rule->has_graphql)
 		r = json_put(entry, "graphql", list_graphql(rule));
-	if (r == 0 && rule->no_query)
-		r = json_put(entry, "query", json_text("none"));
 	if (r == 0 && rule->schemes != (POLICY_HTTPS | POLICY_HTTP))
 		r = json_put(entry, "schemes",
 			json_pack("[s]", rule->schemes == POLICY_HTTPS ? "https" : "http"));
