@@ -36,7 +36,7 @@ def clean_env(**more):
     """Nothing of the caller's environment but what a login would give."""
     env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
            "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
-    for name in ("XDG_RUNTIME_DIR", "TMPDIR"):
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TMPDIR"):
         if name in os.environ:
             env[name] = os.environ[name]
     # Where the tests of rooms are run with another provider (test-providers).
