@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: each operation is repeated with the ordinary functions, in a session with
  * the sandbox. So nothing outside of the sandbox can be reached, and a recorded sandbox has on
- * record what was done. */
+ * record what was done. Small files that are written one after the other do not wait for each
+ * other's answer unless they are recorded. They are written in their order; if one fails, those
+ * that were sent behind it may have been written, and nothing after them is done. */
 #include "api/made.h"
 #include "api/oplog.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-enum { CHANGES_AT_ONCE = 1000 };
+enum { CHANGES_AT_ONCE = 1000, AHEAD_MAX = 64, AHEAD_BYTES = 4096 };
+
+/* A write that was sent. */
+struct ahead {
+	struct files_run run;
+	char *path;
+	uint64_t number; /* of its entry */
+};
 
 struct replaying {
 	const cloche_oplog *log;
@@ -16,6 +25,8 @@ struct replaying {
 	cloche_state *state;
 	uint64_t last; /* 0: all */
 	unsigned changes;
+	struct ahead ahead[AHEAD_MAX];
+	size_t ahead_n;
 	cloche_replayed done;
 };
 
@@ -46,6 +57,56 @@ static long next_piece(void *user, void *data, size_t size)
 static uint32_t mode_of(const struct state_op *op)
 {
 	return op->mode == STATE_NO_MODE ? CLOCHE_FILES_KEEP_MODE : op->mode & 01777;
+}
+
+/* Add the entry to an error of what it asks for. */
+static int replay_wrap(uint64_t number, enum state_op_kind kind, int r, struct cloche_err *err)
+{
+	return r < 0 ? err_wrap(err, r, "entry %llu, %s", (unsigned long long)number,
+			       state_op_name(kind))
+		     : r;
+}
+
+/* Wait for the answers to all writes that were sent. The first error counts. */
+static int replay_settle(struct replaying *p, struct cloche_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->ahead_n; i++) {
+		struct ahead *a = &p->ahead[i];
+		int ended = files_finish(&a->run, r == 0 ? err : NULL);
+
+		if (r == 0)
+			r = replay_wrap(a->number, STATE_FS_WRITE, ended, err);
+		p->done.done += r == 0;
+		free(a->path);
+	}
+	p->ahead_n = 0;
+	return r;
+}
+
+static bool is_small_write(const struct replaying *p, const struct state_op *op)
+{
+	return op->kind == STATE_FS_WRITE && !op->is_ref && op->object.n <= AHEAD_BYTES &&
+	       !p->files->recorder;
+}
+
+static int replay_write_ahead(
+	struct replaying *p, const struct state_op *op, struct cloche_err *err)
+{
+	struct ahead *a = &p->ahead[p->ahead_n];
+	int r;
+
+	*a = (struct ahead){.path = str_dup(op->subject), .number = op->number};
+	a->run = (struct files_run){.f = p->files, .verb = "write", .path = a->path};
+	if (!a->path)
+		return err_nomem(err);
+	r = files_write_begin(&a->run, CLOCHE_FILES_PARENTS, mode_of(op), op->object, err);
+	if (r < 0) {
+		free(a->path);
+		return replay_wrap(op->number, op->kind, r, err);
+	}
+	return ++p->ahead_n == AHEAD_MAX ? replay_settle(p, err) : 0;
 }
 
 /* Paths and targets contain no NUL: state_op_check() has made sure of that. */
@@ -121,6 +182,13 @@ static int do_one(const struct state_op *op, uint64_t offset, void *user, struct
 
 	if (p->last && op->number > p->last)
 		return 0;
+	if (is_small_write(p, op)) {
+		state_let_go(p->state);
+		return replay_write_ahead(p, op, err);
+	}
+	r = replay_settle(p, err);
+	if (r < 0)
+		return r;
 	/* The session records files in the same log, so release its lock. */
 	if (state_op_about(op->kind) == STATE_FILES)
 		state_let_go(p->state);
@@ -158,20 +226,15 @@ static int do_one(const struct state_op *op, uint64_t offset, void *user, struct
 	case STATE_TABLES:
 		return 0;
 	}
-	if (r < 0) {
-		err_wrap(err, r, "entry %llu, %s", (unsigned long long)op->number,
-			state_op_name(op->kind));
-		return r;
-	}
-	p->done.done++;
-	return 0;
+	p->done.done += r == 0;
+	return replay_wrap(op->number, op->kind, r, err);
 }
 
 int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance, uint64_t last,
 	cloche_replayed *ret, cloche_err *err)
 {
 	struct replaying p = {.log = log, .last = last};
-	int r;
+	int r, ahead;
 
 	if (log->id[0] && strcmp(log->id, instance->id) == 0)
 		return err_set(err, E_USAGE, "that is the sandbox's own log");
@@ -183,6 +246,8 @@ int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance, uint
 	}
 	if (r == 0)
 		r = oplog_read_all(log, do_one, &p, err);
+	ahead = replay_settle(&p, r == 0 ? err : NULL);
+	r = r == 0 ? ahead : r;
 	if (p.state)
 		state_let_go(p.state);
 	cloche_state_close(p.state);

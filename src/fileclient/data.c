@@ -114,6 +114,23 @@ int cloche_files_write(cloche_files *f, const char *path, unsigned flags, uint32
 	return r < 0 ? r : send_all(&run, source, user, err);
 }
 
+/* Send the last piece and the end together, and with the request if that is all, so that the worker
+ * wakes once. */
+static int end_write(struct files_run *run, struct str data, struct cloche_err *err)
+{
+	int r = data.n > 0 ? files_queue(run, data, err) : 0;
+
+	return r == 0 ? files_send_end(run, err) : r;
+}
+
+int files_write_begin(struct files_run *run, unsigned flags, uint32_t mode, struct str data,
+	struct cloche_err *err)
+{
+	int r = begin_write(run, flags, mode, err);
+
+	return r == 0 ? end_write(run, data, err) : r;
+}
+
 int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags, uint32_t mode,
 	const void *data, size_t length, cloche_err *err)
 {
@@ -123,12 +140,8 @@ int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags, u
 
 	for (; r == 0 && rest.n > FILES_CHUNK; rest = str_from_index(rest, FILES_CHUNK))
 		r = files_send(&run, str_prefix(rest, FILES_CHUNK), err);
-	/* Send the last piece and the end together, and with the request if that is all, so that
-	 * the worker wakes once. */
-	if (r == 0 && rest.n > 0)
-		r = files_queue(&run, rest, err);
 	if (r == 0)
-		r = files_send_end(&run, err);
+		r = end_write(&run, rest, err);
 	return r < 0 ? r : files_finish(&run, err);
 }
 

@@ -98,6 +98,12 @@ void files_progressed(cloche_files *f, uint64_t bytes);
 int files_tell(
 	struct cloche_err *err, const char *verb, const char *path, const struct files_error *e);
 
+/* Begin a write of at most FILES_CHUNK bytes, which are all sent with it. files_finish() tells how
+ * it ended; before that, other writes may be begun in this way, and nothing else, if the session
+ * has no recorder. run->path is borrowed until then. */
+_warn_unused_ int files_write_begin(struct files_run *run, unsigned flags, uint32_t mode,
+	struct str data, struct cloche_err *err);
+
 /* As cloche_files_tar_put(), with additional flags of the request. */
 _warn_unused_ int files_unpack(cloche_files *f, const char *path, unsigned flags,
 	cloche_files_source source, void *user, struct cloche_err *err);

@@ -4,7 +4,9 @@
  * The worker is inside the room and not trusted: the client bounds and checks everything.
  *
  *   worker -> client:  READY once, first
- *   client -> worker:  REQUEST, one at a time; more than one at a time ends the worker
+ *   client -> worker:  REQUEST, one at a time; more than one at a time ends the worker, except
+ *                      that REQUEST, DATA and END of a WRITE may follow those of another WRITE: the
+ *                      answers come in the same order
  *   worker -> client:  answers of the operation, then DONE or ERROR; then the next may come
  *
  *   operation                 client sends after REQUEST      worker sends before DONE or ERROR

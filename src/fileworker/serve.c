@@ -46,6 +46,14 @@ int server_flush(struct server *s)
 	return r < 0 ? server_break(s, r) : 0;
 }
 
+/* While requests are waiting here, their answers are kept, and sent together. */
+int server_recv(struct server *s, struct chan_frame *ret)
+{
+	int r = chan_recv(&s->c, ret);
+
+	return r == 0 ? chan_recv_wait(&s->c, ret, -1) : r;
+}
+
 int server_check(struct server *s)
 {
 	struct chan_frame f;
@@ -140,7 +148,7 @@ static int serve(struct server *s)
 	while (r == 0) {
 		struct chan_frame f;
 
-		r = chan_recv_wait(&s->c, &f, -1);
+		r = server_recv(s, &f);
 		if (r < 0)
 			break;
 		r = 0;

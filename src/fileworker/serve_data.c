@@ -94,7 +94,7 @@ static int take_data(struct server *s, data_fn fn, void *user, int r, struct fil
 				return server_break(s, -ENOBUFS);
 			s->answered = true;
 		}
-		got = chan_recv_wait(&s->c, &f, -1);
+		got = server_recv(s, &f);
 		if (got < 0)
 			return server_break(s, got);
 		chan_frame_done(&f);

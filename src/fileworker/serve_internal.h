@@ -29,6 +29,8 @@ _warn_unused_ int server_flush(struct server *s);
 /* Check whether the client wants to end the operation. Return 0, -ECANCELED, or another error if
  * the connection is broken. */
 _warn_unused_ int server_check(struct server *s);
+/* As chan_recv_wait, but first what is here already. */
+int server_recv(struct server *s, struct chan_frame *ret);
 /* The same, and send ALIVE at most once a second. */
 _warn_unused_ int server_beat(struct server *s);
 
