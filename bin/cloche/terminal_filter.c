@@ -126,7 +126,7 @@ static void ground(struct terminal_filter *f, unsigned char c, struct sink *out)
 		   (c == SO && f->kind == TERMINAL_PROGRAM)) {
 		/* BEL, BS, HT, LF, VT, FF, CR pass. ENQ does not, because terminals answer it. */
 		if (c == SO)
-			f->modes |= TERMINAL_CHARSET;
+			terminal_note_charset(f);
 		emit(out, &c, 1);
 	}
 }

@@ -18,8 +18,10 @@
  *     definitions, status lines, passthrough to an outer terminal (tmux, screen), notifications,
  *     the directory and the commands of the shell, links to anything but the web;
  *   - printing, resizing, moving; locking the keyboard; modes with another syntax (VT52, Tektronix,
- *     8-bit controls, other encodings).
- * When the program ends, the modes that it left on are reset. */
+ *     8-bit controls, other encodings);
+ *   - whatever lasts and cannot be undone, because terminals differ in its usual state or because
+ * we do not know it: modes that are not in the table, tab stops, further character sets. When the
+ * program ends, what it left on is switched off. */
 #include "terminal_sequences.h"
 
 #include <stdio.h>
@@ -40,7 +42,7 @@ struct csi {
 
 enum { DIGITS_MAX = 5, PARAMS_MAX = 64 };
 
-/* The modes that we know. `usual` is the state that a shell expects. */
+/* The modes that pass. `usual` is the state that a shell expects. */
 static const struct {
 	unsigned short number;
 	bool dec, usual;
@@ -58,15 +60,31 @@ enum { MODES = sizeof(modes) / sizeof(modes[0]) };
 _Static_assert(MODES < 40, "the bits above are those below");
 
 /* Other lasting effects, and the sequences that undo them. */
-enum lasting { REGION, KEYPAD, CURSOR, KEYBOARD, MODIFIERS, PALETTE, COLOURS, LASTING_END };
+enum lasting {
+	REGION,
+	KEYPAD,
+	CURSOR,
+	KEYBOARD,
+	MODIFIERS,
+	PALETTE,
+	COLOURS,
+	LINK,
+	PROGRESS,
+	CHARSET,
+	LASTING_END
+};
 static const char *const undo[LASTING_END] = {
 	[REGION] = "\0337\033[r\0338", /* this moves the cursor, so save and restore it */
 	[KEYPAD] = "\033>",
 	[CURSOR] = "\033[0 q",
 	[KEYBOARD] = "\033[<32u\033[=0u",
 	[MODIFIERS] = "\033[>4m",
-	[PALETTE] = "\033]104\033\\",
-	[COLOURS] = "\033]110\033\\\033]111\033\\\033]112\033\\",
+	[PALETTE] = "\033]104\033\\\033]105\033\\",
+	[COLOURS] = "\033]110\033\\\033]111\033\\\033]112\033\\\033]113\033\\\033]114\033\\"
+		    "\033]115\033\\\033]116\033\\\033]117\033\\\033]118\033\\\033]119\033\\",
+	[LINK] = "\033]8;;\033\\",
+	[PROGRESS] = "\033]9;4;0\033\\",
+	[CHARSET] = "\033(B\033)B\017",
 };
 
 static uint64_t lasting(enum lasting what)
@@ -179,16 +197,22 @@ static bool text_passes(struct terminal_filter *f, const struct csi *s)
 	return !s->prefix && movement_passes(f, s);
 }
 
-/* Return whether a sequence may set or reset this mode. */
-static bool mode_passes(struct terminal_filter *f, unsigned number, bool dec, bool on)
+/* Return whether a sequence may set, reset or restore this mode. What is restored may have been
+ * saved in any state. */
+static bool mode_passes(struct terminal_filter *f, unsigned number, bool dec, char final)
 {
-	/* VT52 and Tektronix modes, which change the syntax; locked keyboard; local echo. */
-	if (dec ? number == 2 || number == 38 : number == 2 || number == 12)
-		return false;
+	if (dec && number == 1048) /* the cursor, as by ESC 7 and ESC 8 */
+		return true;
+	if (dec && number == 12) { /* it blinks: undone with its shape */
+		note(f, lasting(CURSOR), true);
+		return true;
+	}
 	for (size_t i = 0; i < MODES; i++)
-		if (modes[i].number == number && modes[i].dec == dec)
-			note(f, 1ULL << i, on != modes[i].usual);
-	return true;
+		if (modes[i].number == number && modes[i].dec == dec) {
+			note(f, 1ULL << i, final == 'r' || (final == 'h') != modes[i].usual);
+			return true;
+		}
+	return false;
 }
 
 static bool modes_pass(struct terminal_filter *f, const struct csi *s)
@@ -198,15 +222,14 @@ static bool modes_pass(struct terminal_filter *f, const struct csi *s)
 	unsigned number;
 
 	while (next_param(&params, 0, &number))
-		if (!mode_passes(f, number, s->prefix == '?', s->final == 'h')) {
+		if (!mode_passes(f, number, s->prefix == '?', s->final)) {
 			f->modes = before;
 			return false;
 		}
 	return true;
 }
 
-/* With an intermediate byte: query a mode, soft reset, cursor shape, protected text, scroll
- * sideways. */
+/* With an intermediate byte: query a mode, soft reset, cursor shape, scroll sideways. */
 static bool inter_passes(struct terminal_filter *f, const struct csi *s)
 {
 	if (s->inter == ' ' && s->final == 'q')
@@ -215,7 +238,7 @@ static bool inter_passes(struct terminal_filter *f, const struct csi *s)
 		return s->final == 'p' && (!s->prefix || s->prefix == '?');
 	if (s->prefix)
 		return false;
-	return (s->inter == '!' && s->final == 'p') || (s->inter == '"' && s->final == 'q') ||
+	return (s->inter == '!' && s->final == 'p') ||
 	       (s->inter == ' ' && is_one_of(s->final, "q@A"));
 }
 
@@ -244,8 +267,19 @@ static bool plain_passes(struct terminal_filter *f, const struct csi *s)
 	case 's':
 		return true;
 	default:
-		return movement_passes(f, s) || is_one_of(s->final, "bcgn");
+		return movement_passes(f, s) || is_one_of(s->final, "bcn");
 	}
+}
+
+/* How keys with modifiers are sent: of the kinds, what full-screen programs use. */
+static bool modifiers_pass(struct terminal_filter *f, const struct csi *s)
+{
+	if (s->params.n == 0 && s->final == 'm') /* back to what is usual */
+		return true;
+	if (param(s, 0) != 4)
+		return false;
+	note(f, lasting(MODIFIERS), s->final == 'n' || param(s, 1) > 0);
+	return true;
 }
 
 static bool program_passes(struct terminal_filter *f, const struct csi *s)
@@ -256,15 +290,17 @@ static bool program_passes(struct terminal_filter *f, const struct csi *s)
 	case 0:
 		return plain_passes(f, s);
 	case '?':
-		if (is_one_of(s->final, "hl"))
+		if (is_one_of(s->final, "hlr"))
 			return modes_pass(f, s);
-		return is_one_of(s->final, "JKSWmnrsu");
+		if (s->final == 'S') /* read a limit of images, or the most it can be */
+			return param(s, 1) == 1 || param(s, 1) == 4;
+		return is_one_of(s->final, "JKWmnsu");
 	case '>':
 		if (s->final == 'u')
 			note(f, lasting(KEYBOARD), true);
-		if (s->final == 'm')
-			note(f, lasting(MODIFIERS), param(s, 1) > 0);
-		return is_one_of(s->final, "cmnpqu");
+		if (is_one_of(s->final, "mn"))
+			return modifiers_pass(f, s);
+		return is_one_of(s->final, "cqu");
 	case '<':
 		return s->final == 'u';
 	default:
@@ -284,23 +320,20 @@ static bool escape_passes(struct terminal_filter *f)
 	if (b && f->kind == TERMINAL_TEXT)
 		return a == '(' && b == 'B';
 	if (b) {
-		if (a == '(')
-			note(f, TERMINAL_CHARSET, b != 'B');
-		/* Character sets; line sizes and the test pattern; UTF-8. */
-		return is_one_of(a, "()*+-./") || (a == '#' && is_one_of(b, "34568")) ||
+		if (is_one_of(a, "()"))
+			terminal_note_charset(f);
+		/* The two character sets that SO and SI choose from; line sizes and the test
+		 * pattern; UTF-8. */
+		return is_one_of(a, "()") || (a == '#' && is_one_of(b, "34568")) ||
 		       (a == '%' && b == 'G');
 	}
 	if (is_one_of(a, "78DEM"))
 		return true;
 	if (f->kind == TERMINAL_TEXT)
 		return false;
-	if (a == 'c') {
-		f->modes = 0;
-		f->styled = false;
-	}
 	if (is_one_of(a, "=>"))
 		note(f, lasting(KEYPAD), a == '=');
-	return is_one_of(a, "=>cHno|}~");
+	return is_one_of(a, "=>c");
 }
 
 /* The contents of a string, without the two bytes before and the one or two bytes after it. */
@@ -330,7 +363,7 @@ static bool is_text(struct span s)
 }
 
 /* "8;params;URI": links to the web pass, and an empty URI, which ends a link. */
-static bool link_passes(struct span s)
+static bool link_passes(struct terminal_filter *f, struct span s)
 {
 	const char *semicolon = memchr(s.p, ';', s.n);
 	struct span uri;
@@ -338,7 +371,10 @@ static bool link_passes(struct span s)
 	if (!semicolon)
 		return false;
 	uri = (struct span){semicolon + 1, s.n - (size_t)(semicolon + 1 - s.p)};
-	return uri.n == 0 || begins(uri, "https://") || begins(uri, "http://");
+	if (uri.n > 0 && !begins(uri, "https://") && !begins(uri, "http://"))
+		return false;
+	note(f, lasting(LINK), uri.n > 0);
+	return true;
 }
 
 /* Anything but numbers and question marks sets a colour. */
@@ -350,13 +386,22 @@ static bool sets(struct span s)
 	return false;
 }
 
+/* A progress bar, not a notification. */
+static bool progress_passes(struct terminal_filter *f, struct span s)
+{
+	if (!begins(s, "4;"))
+		return false;
+	note(f, lasting(PROGRESS), s.n != 3 || s.p[2] != '0');
+	return true;
+}
+
 /* Titles, links, progress, colours. */
-static bool command_is_known(unsigned number, struct span rest)
+static bool command_is_known(struct terminal_filter *f, unsigned number, struct span rest)
 {
 	if (number == 8)
-		return link_passes(rest);
-	if (number == 9) /* a progress bar, not a notification */
-		return begins(rest, "4;");
+		return link_passes(f, rest);
+	if (number == 9)
+		return progress_passes(f, rest);
 	return number <= 2 || number == 4 || number == 5 || (number >= 10 && number <= 19) ||
 	       number == 104 || number == 105 || (number >= 110 && number <= 119);
 }
@@ -373,7 +418,7 @@ static bool command_passes(struct terminal_filter *f, struct span s)
 	if (i < s.n)
 		i++;
 	s = (struct span){s.p + i, s.n - i};
-	if (!command_is_known(number, s))
+	if (!command_is_known(f, number, s))
 		return false;
 	f->asked = f->asked || (number > 2 && number != 8 && memchr(s.p, '?', s.n));
 	if ((number == 4 || number == 5) && sets(s))
@@ -429,9 +474,14 @@ static bool control_passes(struct terminal_filter *f)
 	return true;
 }
 
+/* It is never taken back: the set that is chosen, and what it is, are two things. */
+void terminal_note_charset(struct terminal_filter *f)
+{
+	note(f, lasting(CHARSET), true);
+}
+
 bool terminal_sequence_passes(struct terminal_filter *f)
 {
-
 	switch (f->held[1]) {
 	case '[':
 		return control_passes(f);
@@ -465,6 +515,9 @@ size_t terminal_reset(const struct terminal_filter *f, char *out)
 	char mode[16];
 	size_t n = 0;
 
+	/* An alternate screen has its own. */
+	if (f->modes & lasting(KEYBOARD))
+		n = append(out, n, undo[KEYBOARD]);
 	for (size_t i = 0; i < MODES; i++) {
 		if (!(f->modes & 1ULL << i))
 			continue;
@@ -475,7 +528,5 @@ size_t terminal_reset(const struct terminal_filter *f, char *out)
 	for (unsigned i = 0; i < LASTING_END; i++)
 		if (f->modes & lasting((enum lasting)i))
 			n = append(out, n, undo[i]);
-	if (f->modes & TERMINAL_CHARSET)
-		n = append(out, n, "\033(B\017");
 	return f->styled ? append(out, n, "\033[0m") : n;
 }

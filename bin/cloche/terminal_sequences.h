@@ -4,11 +4,11 @@
 
 #include "terminal_filter.h"
 
-/* A bit in terminal_filter.modes, in addition to those of the table of modes. */
-#define TERMINAL_CHARSET (1ULL << 63)
-
 /* Return whether the complete sequence in f->held passes. Note in f which effects last. */
 bool terminal_sequence_passes(struct terminal_filter *f);
+
+/* Note that another character set was chosen. */
+void terminal_note_charset(struct terminal_filter *f);
 
 /* Write what undoes these effects, at most TERMINAL_FILTER_END bytes. Return the length. */
 size_t terminal_reset(const struct terminal_filter *f, char *out);
