@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -91,24 +92,17 @@ void debug_step(const struct sandbox_options *o, const char *fmt, ...)
 	say("debug: %8.3f ms  %s", (double)(now_usec() - began) / 1e3, text);
 }
 
-/* Replace terminal control characters by '?', in place. This includes the C1 controls, U+0080 to
- * U+009F, as UTF-8 and as single bytes. */
+/* Replace what does not belong into text by '?', byte for byte, in place. */
 static void tame(char *text, size_t n)
 {
-	bool within = false; /* in a multibyte character */
+	for (size_t i = 0, len; i < n; i += len) {
+		uint32_t c = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)text[i];
-		bool control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
-		bool c1 = c >= 0x80 && c < 0xa0;
-
-		if (control || (c1 && !within)) {
-			text[i] = '?';
-		} else if (c1 && (unsigned char)text[i - 1] == 0xc2) {
-			text[i - 1] = text[i] = '?';
-			c = '?';
+		len = utf8_decode((struct str){text + i, n - i}, &c);
+		if (len == 0 || (utf8_is_hidden_in_text(c) && c != '\n' && c != '\t')) {
+			len = len ? len : 1;
+			memset(text + i, '?', len);
 		}
-		within = c >= 0x80 && (within || c >= 0xc0);
 	}
 }
 

@@ -13,7 +13,7 @@ struct sandbox_options;
 
 enum { EXIT_CLOCHE = 125 };
 
-/* Print "cloche: text" on standard error, without terminal control characters. */
+/* Print "cloche: text" on standard error, without terminal controls or hidden characters. */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Print the error and its hint. Return the exit status for it. */
 int complain(const cloche_err *err);
@@ -36,7 +36,7 @@ int read_whole(int fd, size_t most, char **ret, size_t *ret_n);
 bool put_line(const char *text);
 /* Do the same for a row of a table, without the blanks at its end, which are removed. */
 bool put_row(char *row);
-/* Write foreign text to fd. If fd is a terminal, control characters are replaced. */
+/* Write foreign text to fd. If fd is a terminal, controls and hidden characters are replaced. */
 bool put_shown(int fd, const char *text);
 
 /* At the end of every command: flush stdout, and say if anything could not be written to it. Return

@@ -146,7 +146,7 @@ static void on_interrupt(void *user, int signal_number, unsigned count)
 
 static void on_event(const char *type, const char *json, void *user)
 {
-	if (!put_shown(STDOUT_FILENO, json) || !put(STDOUT_FILENO, "\n", 1))
+	if (!json_print_text(json))
 		cloche_task_stop(user);
 }
 
@@ -206,12 +206,8 @@ static void agent_summarise(const cloche_task *task)
 static bool print_last_line(const char *json)
 {
 	json_t *document = json_loads(json, JSON_ALLOW_NUL, NULL);
-	char *line = document ? json_line(document) : NULL;
-	bool ok = line && put_line(line);
 
-	json_decref(document);
-	free(line);
-	return ok;
+	return json_print_line(document);
 }
 
 /* Return false if it could not be written. */
@@ -222,8 +218,8 @@ static bool print_result(const struct agent_options *o, const cloche_task *task)
 	if (o->sandbox.json && json && o->events)
 		return print_last_line(json);
 	if (o->sandbox.json && json)
-		text = json;
-	else if (o->events)
+		return json_print_text(json);
+	if (o->events)
 		return true;
 	if (!text)
 		return true;

@@ -141,7 +141,7 @@ static bool show_request(const cloche_request *q, void *user)
 		(s->to.time_us && q->time_us >= s->to.time_us + 1000000))
 		return true;
 	if (s->o->json) {
-		s->ok = put_line(q->json);
+		s->ok = json_print_text(q->json);
 		return s->ok;
 	}
 	printf("%6s  ", "-");
@@ -180,7 +180,7 @@ static bool show_one(const cloche_operation *op, void *user)
 	if (before || after)
 		return true;
 	if (s->o->json) {
-		s->ok = put_line(op->json);
+		s->ok = json_print_text(op->json);
 		return s->ok;
 	}
 	printf("%6llu  ", (unsigned long long)op->number);

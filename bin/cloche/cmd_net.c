@@ -122,15 +122,18 @@ static int net_log(struct net_options *o, char *const *operands, cloche_err *err
 	cloche_network_log *log = NULL;
 	cloche_network_entry e;
 	cloche_network_summary s;
+	bool ok = true;
 	int r = cloche_network_log_open(operands[0], &log, err);
 
 	if (r < 0)
 		return r;
-	while ((r = cloche_network_log_next(log, &e, err)) > 0)
+	while (ok && (r = cloche_network_log_next(log, &e, err)) > 0)
 		if (e.blocked || !o->blocked)
-			printf("%s\n", o->json ? e.json : e.line);
+			ok = o->json ? json_print_text(e.json) : printf("%s\n", e.line) >= 0;
 	s = cloche_network_log_summary(log);
 	cloche_network_log_close(log);
+	if (!ok)
+		return EXIT_CLOCHE;
 	if (r == 0 && !o->json)
 		say("%llu allowed, %llu blocked, %llu errors, %llu names looked up; "
 		    "%llu bytes in, %llu out",
@@ -143,14 +146,15 @@ static int net_log(struct net_options *o, char *const *operands, cloche_err *err
 static int net_suggest(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	cloche_network_suggestion *s = NULL;
-	const char *text;
+	const char *yaml;
 	bool ok;
 	int r = cloche_network_log_suggest(operands[0], o->blocked, &s, err);
 
 	if (r < 0)
 		return r;
-	text = o->json ? cloche_network_suggestion_json(s) : cloche_network_suggestion_yaml(s);
-	ok = put(STDOUT_FILENO, text, strlen(text)) && (!o->json || put(STDOUT_FILENO, "\n", 1));
+	yaml = cloche_network_suggestion_yaml(s);
+	ok = o->json ? json_print_text(cloche_network_suggestion_json(s))
+		     : put(STDOUT_FILENO, yaml, strlen(yaml));
 	cloche_network_suggestion_free(s);
 	return ok ? 0 : EXIT_CLOCHE;
 }

@@ -140,17 +140,13 @@ const struct command command_ps = {
 
 /* --- inspect --- */
 
-/* Standard JSON escapes all control characters, so it is safe to show on a terminal. */
 static int inspect_one(cloche_instance *i, void *user)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
-	const char *text;
 
 	if (cloche_instance_refresh(i, &err) < 0)
 		return complain(&err);
-	text = cloche_instance_json(i);
-	return put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1) ? 0
-										     : EXIT_CLOCHE;
+	return json_print_text(cloche_instance_json(i)) ? 0 : EXIT_CLOCHE;
 }
 
 struct inspect_options {

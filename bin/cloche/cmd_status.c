@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cloche status`: the names in its JSON are those of AgentGate where it has them. */
 #include "cli.h"
+#include "json_out.h"
 
 #include <cloche/status.h>
 #include <jansson.h>
@@ -70,14 +71,15 @@ static int main_status(void *ctx, const struct operands *operands, cloche_err *e
 {
 	const struct settings *settings = ctx;
 	cloche_status *s = NULL;
+	bool ok = true;
 	int r = cloche_status_read(&s, err);
 
 	if (s && settings->json)
-		printf("%s\n", cloche_status_json(s));
+		ok = json_print_text(cloche_status_json(s));
 	else if (s)
 		print_text(s);
 	cloche_status_free(s);
-	return r;
+	return r < 0 ? r : ok ? 0 : EXIT_CLOCHE;
 }
 
 static const struct option options[] = {

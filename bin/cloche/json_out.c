@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json_out.h"
+#include "base/escape.h"
+#include "base/utf8.h"
 #include "cli.h"
 
 #include <stdio.h>
@@ -7,75 +9,108 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Everything that is printed goes through one buffer and one escape (INV-TERMINAL). */
 struct pieces {
+	bool by_stdio; /* to stdout's buffer, else to the descriptor at once */
 	char waiting[16384];
 	size_t n;
 };
 
-static int take_piece(const char *p, size_t n, void *user)
+static bool pieces_flush(struct pieces *w)
+{
+	size_t n = w->n;
+
+	w->n = 0;
+	return w->by_stdio ? fwrite(w->waiting, 1, n, stdout) == n
+			   : put(STDOUT_FILENO, w->waiting, n);
+}
+
+/* Outside of strings, a CR is a blank like any other, and inside there is none. */
+static size_t pieces_escape(struct pieces *w, struct str s)
+{
+	size_t used = 1;
+
+	if (s.p[0] == '\r')
+		w->waiting[w->n++] = ' ';
+	else
+		w->n += escape_json_char(s, w->waiting + w->n, &used);
+	return used;
+}
+
+/* Take JSON that ends between two characters. jansson's pieces do. */
+static int pieces_take(const char *p, size_t n, void *user)
 {
 	struct pieces *w = user;
 
-	if (n > sizeof(w->waiting) - w->n) {
-		if (!put(STDOUT_FILENO, w->waiting, w->n))
+	for (size_t i = 0, used; i < n; i += used) {
+		used = 1;
+		if (sizeof(w->waiting) - w->n < ESCAPE_JSON_MAX && !pieces_flush(w))
 			return -1;
-		w->n = 0;
+		if ((p[i] >= ' ' && p[i] < 0x7f) || p[i] == '\n' || p[i] == '\t')
+			w->waiting[w->n++] = p[i];
+		else
+			used = pieces_escape(w, (struct str){p + i, n - i});
 	}
-	if (n > sizeof(w->waiting))
-		return put(STDOUT_FILENO, p, n) ? 0 : -1;
-	memcpy(w->waiting + w->n, p, n);
-	w->n += n;
 	return 0;
 }
 
 static bool take_text(struct pieces *w, const char *text)
 {
-	return take_piece(text, strlen(text), w) == 0;
+	return pieces_take(text, strlen(text), w) == 0;
 }
 
 /* Write piece by piece, because the JSON of a command's output can be six times as long. */
 static bool take_value(struct pieces *w, json_t *value, size_t flags)
 {
-	flags |= JSON_INDENT(2) | JSON_REAL_PRECISION(15);
-	return value && json_dump_callback(value, take_piece, w, flags) == 0;
+	flags |= JSON_REAL_PRECISION(15);
+	return value && json_dump_callback(value, pieces_take, w, flags) == 0;
 }
 
-bool json_print(json_t *value)
+/* Print and free the value. */
+static bool print_value(json_t *value, bool by_stdio, size_t flags)
 {
-	struct pieces w = {.n = 0};
-	bool ok = take_value(&w, value, JSON_ENCODE_ANY) && take_text(&w, "\n") &&
-		  put(STDOUT_FILENO, w.waiting, w.n);
+	struct pieces w = {.by_stdio = by_stdio};
+	bool ok = take_value(&w, value, JSON_ENCODE_ANY | flags) && take_text(&w, "\n") &&
+		  pieces_flush(&w);
 
 	json_decref(value);
 	return ok;
 }
 
+bool json_print(json_t *value)
+{
+	return print_value(value, false, JSON_INDENT(2));
+}
+
+bool json_print_line(json_t *value)
+{
+	return print_value(value, true, JSON_COMPACT);
+}
+
+bool json_print_dense(json_t *value)
+{
+	return print_value(value, false, 0);
+}
+
+bool json_print_text(const char *json)
+{
+	struct pieces w = {.by_stdio = false};
+
+	return json && take_text(&w, json) && take_text(&w, "\n") && pieces_flush(&w);
+}
+
 bool json_print_with(json_t *object, const struct json_member *members, size_t n)
 {
-	struct pieces w = {.n = 0};
+	struct pieces w = {.by_stdio = false};
 	bool ok = take_text(&w, "{");
 
 	for (size_t i = 0; i < n && ok; i++)
 		ok = take_text(&w, "\n  \"") && take_text(&w, members[i].key) &&
 		     take_text(&w, "\": ") && take_text(&w, members[i].value) && take_text(&w, ",");
-	ok = ok && take_value(&w, object, JSON_EMBED) && take_text(&w, "}\n") &&
-	     put(STDOUT_FILENO, w.waiting, w.n);
+	ok = ok && take_value(&w, object, JSON_EMBED | JSON_INDENT(2)) && take_text(&w, "}\n") &&
+	     pieces_flush(&w);
 	json_decref(object);
 	return ok;
-}
-
-/* Return the length of the valid UTF-8 sequence at p, or 0. jansson decides what is valid. */
-static size_t sequence(const char *p, size_t n)
-{
-	for (size_t len = 1; len <= 4 && len <= n; len++) {
-		json_t *one = json_stringn(p, len);
-
-		if (one) {
-			json_decref(one);
-			return len;
-		}
-	}
-	return 0;
 }
 
 json_t *json_bytes(const void *p, size_t n)
@@ -92,9 +127,9 @@ json_t *json_bytes(const void *p, size_t n)
 		return NULL;
 	to = clean;
 	while (i < n) {
-		size_t len = (unsigned char)at[i] < 0x80 ? 1 : sequence(at + i, n - i);
+		size_t len = utf8_decode((struct str){at + i, n - i}, NULL);
 
-		memcpy(to, len ? at + i : "\xef\xbf\xbd", len ? len : 3);
+		memcpy(to, len ? at + i : UTF8_REPLACEMENT, len ? len : 3);
 		to += len ? len : 3;
 		i += len ? len : 1;
 	}
@@ -185,41 +220,4 @@ json_t *json_instance(const cloche_instance *i)
 	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "id", cloche_instance_id(i), "name",
 		cloche_instance_name(i), "provider", cloche_instance_provider(i), "isolation",
 		cloche_instance_isolation(i), "state", cloche_instance_state_name(i));
-}
-
-char *json_line(const json_t *o)
-{
-	char *text = json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII);
-	char *line = text ? malloc(strlen(text) * 6 + 1) : NULL, *to = line;
-
-	for (const char *at = text; line && *at; at++) {
-		size_t n = *at == 0x7f ? 6 : 1;
-
-		memcpy(to, n == 6 ? "\\u007f" : at, n);
-		to += n;
-	}
-	if (line)
-		*to = '\0';
-	free(text);
-	return line;
-}
-
-bool json_print_line(json_t *value)
-{
-	char *line = json_line(value);
-	bool ok = line && puts(line) >= 0;
-
-	free(line);
-	json_decref(value);
-	return ok;
-}
-
-bool json_print_dense(json_t *value)
-{
-	char *text = value ? json_dumps(value, JSON_REAL_PRECISION(15)) : NULL;
-	bool ok = text && put(STDOUT_FILENO, text, strlen(text)) && put(STDOUT_FILENO, "\n", 1);
-
-	free(text);
-	json_decref(value);
-	return ok;
 }

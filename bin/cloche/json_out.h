@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Prints JSON documents on standard output, with jansson. Bytes that are not UTF-8 become
- * U+FFFD. */
+/* Prints JSON documents on standard output: all that this program prints, always as pure ASCII, so
+ * that a terminal obeys and hides nothing of it (DEL and what is above is \u.... in strings). Bytes
+ * that are not UTF-8 become U+FFFD. */
 
 #include <cloche/instance.h>
 #include <cloche/run.h>
@@ -15,13 +16,13 @@ struct json_member {
 };
 /* Do the same for an object, with these members first. */
 bool json_print_with(json_t *object, const struct json_member *members, size_t n);
-/* Return one line of pure ASCII without terminal controls, DEL included. The caller frees it. NULL
- * if out of memory. */
-char *json_line(const json_t *o);
-/* Print such a line, by stdio, and free the value. Return false if that failed. */
+/* Print and free the value on one line, without blanks, by stdio. Return false if that failed. */
 bool json_print_line(json_t *value);
-/* Print and free the value, as jansson writes it on one line. Return false if that failed. */
+/* Print and free the value on one line, at once. Return false if that failed. */
 bool json_print_dense(json_t *value);
+/* Print JSON text of the library (borrowed) at once, and a line end. Return false if that failed.
+ */
+bool json_print_text(const char *json);
 /* A string of bytes. */
 json_t *json_bytes(const void *p, size_t n);
 

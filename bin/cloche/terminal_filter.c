@@ -11,10 +11,12 @@
  * C1 controls (bytes 0x80 to 0x9f, or U+0080 to U+009F in UTF-8) never pass, because a terminal
  * treats them like the escape sequences that they stand for. Other bytes that are not UTF-8 become
  * U+FFFD, which is what a terminal shows for them. We assume that the terminal uses UTF-8, and
- * sequences that would change this do not pass.
+ * sequences that would change this do not pass. In text, characters that are invisible or change
+ * the direction of others do not pass, either.
  *
  * terminal_sequences.c decides which sequences pass, and says why. */
 #include "terminal_filter.h"
+#include "base/utf8.h"
 #include "terminal_sequences.h"
 
 #include <string.h>
@@ -149,6 +151,16 @@ static bool continues(const struct terminal_filter *f, unsigned char c)
 	return c >= low && c <= high;
 }
 
+/* Judge the character in f->held. A program has the whole screen, so what it hides there is its
+ * own affair, but text is shown as it is. */
+static bool is_hidden(const struct terminal_filter *f)
+{
+	uint32_t c = 0;
+
+	(void)utf8_decode((struct str){(const char *)f->held, f->held_n}, &c);
+	return c < 0xa0 || (f->kind == TERMINAL_TEXT && utf8_is_hidden_in_text(c));
+}
+
 /* Return false if c does not belong to the character and must be processed again. */
 static bool character(struct terminal_filter *f, unsigned char c, struct sink *out)
 {
@@ -160,7 +172,7 @@ static bool character(struct terminal_filter *f, unsigned char c, struct sink *o
 	hold(f, c);
 	if (--f->utf8_left > 0)
 		return true;
-	if (f->held[0] != 0xc2 || c >= 0xa0)
+	if (!is_hidden(f))
 		emit(out, f->held, f->held_n);
 	forget(f);
 	return true;

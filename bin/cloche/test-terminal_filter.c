@@ -105,6 +105,25 @@ static void text_passes(void)
 	ROWS(TERMINAL_TEXT, rows);
 }
 
+static void text_hides_nothing(void)
+{
+	static const struct row rows[] = {
+		/* Changes of direction, no width, tags, a byte order mark. */
+		{"a\xe2\x80\xae"
+		 "b\xe2\x81\xa6"
+		 "c\xe2\x80\x8b"
+		 "d\xf3\xa0\x81\x81"
+		 "e\xef\xbb\xbf"
+		 "f",
+			"abcdef"},
+		/* Joiners, variation selectors, wide blanks and icons shape text. */
+		{"\xe2\x9c\x94\xef\xb8\x8f\xe2\x80\x8d\xe3\x80\x80\xee\x82\xa0",
+			"\xe2\x9c\x94\xef\xb8\x8f\xe2\x80\x8d\xe3\x80\x80\xee\x82\xa0"},
+	};
+
+	ROWS(TERMINAL_TEXT, rows);
+}
+
 static void text_makes_no_answer(void)
 {
 	static const struct row rows[] = {
@@ -397,6 +416,7 @@ static void untouched(void)
 int main(void)
 {
 	run_test(text_passes);
+	run_test(text_hides_nothing);
 	run_test(text_makes_no_answer);
 	run_test(text_changes_nothing_for_long);
 	run_test(strings_go_whole);

@@ -33,20 +33,17 @@ int escape_log(struct buf *out, struct str s, size_t max)
 int escape_terminal(struct buf *out, struct str s)
 {
 	while (s.n > 0) {
-		unsigned char c = (unsigned char)s.p[0];
-		size_t len = utf8_decode(s, NULL);
-		bool c1 = len == 2 && c == 0xc2 && (unsigned char)s.p[1] < 0xa0;
+		uint32_t c = 0;
+		size_t len = utf8_decode(s, &c);
 		int r;
 
 		if (len == 0) {
 			r = buf_add(out, UTF8_REPLACEMENT, 3);
 			len = 1;
-		} else if ((c < 0x20 && c != '\t' && c != '\n') || c == 0x7f) {
-			r = buf_printf(out, "\\x%02X", c);
-		} else if (c1) {
-			r = buf_printf(out, "\\x%02X", (unsigned char)s.p[1]);
-		} else {
+		} else if (c == '\t' || c == '\n' || !utf8_is_hidden_in_text(c)) {
 			r = buf_add(out, s.p, len);
+		} else {
+			r = buf_printf(out, c < 0x100 ? "\\x%02X" : "\\u{%x}", (unsigned)c);
 		}
 		if (r < 0)
 			return r;

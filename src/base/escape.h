@@ -8,8 +8,9 @@
  * of s are shown, then "...". Return 0 or a negative errno of buf_add. */
 _warn_unused_ int escape_log(struct buf *out, struct str s, size_t max);
 
-/* Add s with control characters (except tab and newline) shown as \xXX and invalid UTF-8 replaced
- * by U+FFFD, so that no escape sequence reaches the terminal. */
+/* Add s with control characters (except tab and newline) shown as \xXX, what else does not belong
+ * into text as \u{XXXX}, and invalid UTF-8 replaced by U+FFFD, so that no escape sequence reaches
+ * the terminal. */
 _warn_unused_ int escape_terminal(struct buf *out, struct str s);
 
 /* --- JSON (RFC 8259 section 7). Invalid UTF-8 becomes U+FFFD. --- */

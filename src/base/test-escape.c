@@ -58,6 +58,9 @@ static void terminal_text(void)
 		{{"\xf4\x90\x80\x80", 4}, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
 		{{"a\x80z", 3}, "a\xef\xbf\xbdz"},
 		{{"\xc3(", 2}, "\xef\xbf\xbd("},
+		/* What turns, hides or is not there; what only shapes. */
+		{{"\xe2\x80\xae\xf3\xa0\x81\x81", 7}, "\\u{202e}\\u{e0041}"},
+		{{"\xef\xb8\x8f", 3}, "\xef\xb8\x8f"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {

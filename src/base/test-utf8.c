@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/macro.h"
 #include "base/utf8.h"
 #include "tap.h"
 
@@ -43,9 +44,31 @@ static void test_count(void)
 	check_int(utf8_count(STR("\xff\xc3")), 2);
 }
 
+static void test_hidden(void)
+{
+	static const struct {
+		uint32_t c;
+		bool hidden, in_text;
+	} rows[] = {{'a', false, false}, {0x7e, false, false}, {0xe9, false, false},
+		{0x1f514, false, false}, {0x2027, false, false}, {0, true, true},
+		{'\n', true, true}, {0x7f, true, true}, {0x9f, true, true}, {0xad, true, true},
+		{0x34f, true, true}, {0x200b, true, true}, {0x200c, true, false},
+		{0x200d, true, false}, {0x200e, true, true}, {0x2028, true, true},
+		{0x202e, true, true}, {0x202f, true, false}, {0x2069, true, true},
+		{0x3000, true, false}, {0xe0a0, true, false}, {0xfe0f, true, false},
+		{0xfeff, true, true}, {0xfffd, true, false}, {0x1bca0, true, true},
+		{0x1d173, true, true}, {0xe0041, true, true}, {0x10ffff, true, false}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (utf8_is_hidden(rows[i].c) != rows[i].hidden ||
+			utf8_is_hidden_in_text(rows[i].c) != rows[i].in_text)
+			tap_fail("U+%04X", (unsigned)rows[i].c);
+}
+
 int main(void)
 {
 	run_test(test_decode);
 	run_test(test_count);
+	run_test(test_hidden);
 	return tap_done();
 }

@@ -64,18 +64,36 @@ size_t utf8_count(struct str s)
 	return count;
 }
 
+/* The one table of what a person does not see, or would take for something else. `text`: common in
+ * text, where it does no harm, but not in names: joiners, variation selectors, other blanks, and
+ * what fonts use for icons (private use). */
+static const struct hidden {
+	uint32_t first, last;
+	bool text;
+} hidden[] = {{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x34f, 0x34f}, {0x61c, 0x61c},
+	{0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x2000, 0x200a, true},
+	{0x200b, 0x200b}, {0x200c, 0x200d, true}, {0x200e, 0x200f}, {0x2028, 0x202e},
+	{0x202f, 0x202f, true}, {0x205f, 0x205f, true}, {0x2060, 0x206f}, {0x3000, 0x3000, true},
+	{0x3164, 0x3164}, {0xe000, 0xf8ff, true}, {0xfe00, 0xfe0f, true}, {0xfeff, 0xfeff},
+	{0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0xfffc, 0xffff, true}, {0x1bca0, 0x1bca3},
+	{0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}, {0xf0000, 0x10ffff, true}};
+
+static const struct hidden *hidden_find(uint32_t c)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(hidden) && hidden[i].first <= c; i++)
+		if (c <= hidden[i].last)
+			return &hidden[i];
+	return NULL;
+}
+
 bool utf8_is_hidden(uint32_t c)
 {
-	static const struct {
-		uint32_t first, last;
-	} hidden[] = {{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x34f, 0x34f}, {0x61c, 0x61c},
-		{0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x200b, 0x200f},
-		{0x2028, 0x202e}, {0x2060, 0x206f}, {0x3164, 0x3164}, {0xfe00, 0xfe0f},
-		{0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3},
-		{0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+	return hidden_find(c) != NULL;
+}
 
-	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
-		if (c >= hidden[i].first && c <= hidden[i].last)
-			return true;
-	return false;
+bool utf8_is_hidden_in_text(uint32_t c)
+{
+	const struct hidden *h = hidden_find(c);
+
+	return h && !h->text;
 }

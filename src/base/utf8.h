@@ -19,6 +19,10 @@ bool utf8_is_valid(struct str s);
  * one. */
 size_t utf8_count(struct str s);
 
-/* Return true for characters that control the display (controls, direction changes) or are
- * invisible, which Unicode calls default ignorable. */
+/* Return true for characters that control the display (controls, direction changes), are invisible
+ * (Unicode calls them default ignorable) or could be taken for another: a name shows them escaped.
+ */
 bool utf8_is_hidden(uint32_t c);
+/* Return true for those of them that do not belong into text, either. Line ends and tabs are among
+ * them. */
+bool utf8_is_hidden_in_text(uint32_t c);

@@ -113,10 +113,11 @@ static size_t html_colour_length(struct str s)
 	return n < s.n && s.p[n] == 'm' ? n + 1 : 0;
 }
 
-/* Common characters that only shape their neighbours: variation selectors and joiners of emoji. */
-static bool html_shapes(uint32_t c)
+static bool html_is_hidden(uint32_t c, enum html_form form)
 {
-	return c == 0x200d || (c >= 0xfe00 && c <= 0xfe0f);
+	if (form != HTML_TEXT)
+		return utf8_is_hidden(c);
+	return c != '\n' && c != '\t' && utf8_is_hidden_in_text(c);
 }
 
 /* Return how many bytes at the beginning of s can be written unchanged. */
@@ -128,12 +129,7 @@ static size_t html_plain_length(struct str s, enum html_form form)
 		uint32_t c = 0;
 		size_t n = utf8_decode(str_from_index(s, at), &c);
 
-		if (n == 1 && (html_entity(s.p[at]).n ||
-				      (utf8_is_hidden(c) &&
-					      (form != HTML_TEXT || (c != '\n' && c != '\t')))))
-			break;
-		if (n == 0 ||
-			(n > 1 && utf8_is_hidden(c) && (form != HTML_TEXT || !html_shapes(c))))
+		if (n == 0 || html_entity(s.p[at]).n || html_is_hidden(c, form))
 			break;
 		at += n;
 	}

@@ -3,31 +3,13 @@
 #include "base/jsonout.h"
 #include "base/utf8.h"
 
-/* False for control characters, marks that change the direction of text or are invisible, and
- * characters for private use. */
-static bool told_is_shown(uint32_t c)
-{
-	static const struct {
-		uint32_t first, last;
-	} hidden[] = {{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x61c, 0x61c}, {0x115f, 0x1160},
-		{0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x2000, 0x200f}, {0x2028, 0x202f},
-		{0x205f, 0x206f}, {0x3000, 0x3000}, {0x3164, 0x3164}, {0xe000, 0xf8ff},
-		{0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xffff},
-		{0xe0000, 0x10ffff}};
-
-	for (size_t i = 0; i < ARRAY_SIZE(hidden); i++)
-		if (c >= hidden[i].first && c <= hidden[i].last)
-			return false;
-	return true;
-}
-
 static bool told_is_plain(struct str path)
 {
 	while (path.n) {
 		uint32_t c;
 		size_t n = utf8_decode(path, &c);
 
-		if (n == 0 || !told_is_shown(c))
+		if (n == 0 || utf8_is_hidden(c))
 			return false;
 		path = str_from_index(path, n);
 	}
@@ -56,7 +38,7 @@ int told_quote(struct buf *out, struct str path)
 		uint32_t c;
 		size_t n = utf8_decode(path, &c);
 
-		if (n == 0 || !told_is_shown(c)) {
+		if (n == 0 || utf8_is_hidden(c)) {
 			n = 1;
 			/* Always three octal digits, so the next character cannot be taken for
 			 * one. */
