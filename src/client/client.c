@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #define IDLE_PATIENCE (2 * USEC_PER_SEC) /* for a supervisor that is asked whether it is idle */
-#define END_PATIENCE (10 * USEC_PER_SEC) /* for a supervisor to finish, beyond the grace period */
+#define END_PATIENCE                                                                               \
+	(10 * USEC_PER_SEC) /* for one to answer, or to finish beyond the grace period */
 
 const char *client_id(const struct client *c)
 {
@@ -354,6 +355,7 @@ static int wait_once(struct client *c, struct pump *p, struct cloche_err *err)
 	loop_io_set(&c->chan_io, chan_pending(&c->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 	pthread_mutex_unlock(&c->lock);
 	c->chan_came = 0;
+	client_watch(c);
 	r = loop_turn(c->loop);
 	return r < 0 ? err_sys(err, -r, "wait") : 0;
 }
@@ -461,18 +463,6 @@ static int wait_for_reply(
 	return r;
 }
 
-int client_stats(struct client *c, struct ctl_stats_now *ret, struct cloche_err *err)
-{
-	struct client_reply reply = {.type = CTL_STATS_NOW};
-	int r;
-
-	pthread_mutex_lock(&c->lock);
-	r = wait_for_reply(c, &reply, c->over ? -EPIPE : ctl_send_stats(&c->chan), err);
-	if (r == 0)
-		*ret = reply.stats;
-	return r;
-}
-
 struct limit {
 	struct loop_timer timer;
 	struct client *client;
@@ -484,6 +474,22 @@ static void on_no_answer(struct loop_timer *timer)
 	struct client *c = container_of(timer, struct limit, timer)->client;
 
 	c->failed = err_set(&c->failure, E_BUSY, "its supervisor does not answer");
+}
+
+int client_stats(struct client *c, struct ctl_stats_now *ret, struct cloche_err *err)
+{
+	struct client_reply reply = {.type = CTL_STATS_NOW};
+	struct limit limit = {.client = c};
+	int r;
+
+	if (loop_timer_in(c->loop, &limit.timer, END_PATIENCE, on_no_answer) < 0)
+		return err_nomem(err);
+	pthread_mutex_lock(&c->lock);
+	r = wait_for_reply(c, &reply, c->over ? -EPIPE : ctl_send_stats(&c->chan), err);
+	loop_timer_clear(&limit.timer);
+	if (r == 0)
+		*ret = reply.stats;
+	return r;
 }
 
 int client_end(struct client *c, uint64_t grace_usec, struct cloche_err *err)

@@ -120,6 +120,7 @@ static int run_one(struct client *c, const struct client_exec *what, struct pump
 {
 	struct client_run run = {.what = what,
 		.exec = ++c->last_exec,
+		.began = clock_mono_usec(),
 		.result.number = what->spec ? 0 : what->join,
 		.input = -1};
 	int r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Shared by the files of the client: client.c (the connection), client_start.c, client_exec.c and
- * client_pump.c (input and output). */
+/* Shared by the files of the client: client.c (the connection), client_start.c, client_exec.c,
+ * client_pump.c (input and output) and client_watch.c. */
 
 #include "client/client.h"
 #include <pthread.h>
@@ -12,6 +12,7 @@ enum { CLIENT_CHUNK = 64 * 1024 };
 struct client_run {
 	const struct client_exec *what;
 	uint32_t exec;
+	uint64_t began;
 	bool started, ended;
 	int err_code; /* EXEC_FAILED came: its code, and the text in err */
 	struct cloche_err err;
@@ -56,6 +57,8 @@ struct client {
 	uint32_t chan_came;            /* events of the channel in this turn */
 	struct loop_timer leave_timer; /* how long to wait for a command that has not started */
 	bool leave_due;                /* it has fired */
+	struct loop_timer watch;       /* for the next look at the supervisor */
+	unsigned stopped;              /* how many looks in a row found it stopped */
 	int failed;                    /* 0, or what client_fail was called with */
 	struct cloche_err failure;
 	void (*on_warning)(const char *text, void *user);
@@ -118,6 +121,8 @@ void client_on_woken(struct loop_io *io, uint32_t events);
 void client_on_chan(struct loop_io *io, uint32_t events);
 /* Wait once for any event and handle it. p: NULL, or the streams to move. */
 _warn_unused_ int client_turn(struct client *c, struct pump *p, struct cloche_err *err);
+/* While somebody waits: look now and then whether the supervisor is stopped (client_watch.c). */
+void client_watch(struct client *c);
 /* Set the error for a request that was never done because the sandbox is over. */
 int client_never_ran(struct client *c, struct cloche_err *err);
 /* Set the error for a send that failed with r. If START failed, that is the better reason. */
