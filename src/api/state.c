@@ -291,8 +291,13 @@ int state_add_env(
 
 	if (own >= 0 && faccessat(own, OWN_LOG OPLOG_SUFFIX, F_OK, 0) == 0)
 		return add_env_of(own, OWN_LOG, env, unset, err);
-	if (statedir_path(STATEDIR_LOGS, &kept, NULL) < 0)
+	/* A command must not begin without its variables because they could not be read. */
+	if (errno != ENOENT)
+		return err_sys(err, errno, "read the variables of sandbox %s", instance->id);
+	if (statedir_path(STATEDIR_LOGS, &kept, NULL) < 0) /* there is no place for any */
 		return 0;
 	logs = open(kept, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return logs < 0 ? 0 : add_env_of(logs, instance->id, env, unset, err);
+	if (logs < 0)
+		return errno == ENOENT ? 0 : err_sys(err, errno, "open %s", kept);
+	return add_env_of(logs, instance->id, env, unset, err);
 }

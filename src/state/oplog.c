@@ -103,6 +103,23 @@ static void leave(struct oplog *l)
 	l->fd = fd_close(l->fd);
 }
 
+/* The end of a log may be torn, or zeros after a power cut. If it has zeros where its first entry
+ * was, all of it is lost: nobody may take it for an empty log, or go on in its place. */
+static int check_beginning(const struct oplog *l, struct cloche_err *err)
+{
+	char first[4096];
+	ssize_t n = pread(l->fd, first, sizeof(first), 0);
+
+	if (n < 0)
+		return err_sys(err, errno, "read %s", l->file);
+	return !memchr(first, 0, (size_t)n) ? 0
+					    : err_set(err, E_CORRUPT,
+						      "%s has zeros where its first entry should "
+						      "be: it is no log, or the "
+						      "disk has lost it",
+						      l->file);
+}
+
 struct reading {
 	struct oplog *l;
 	oplog_fn fn;
@@ -213,6 +230,8 @@ static int read_from(struct reading *q, struct cloche_err *err)
 			(unsigned long long)l->number + 1);
 	if (r < 0)
 		return err_sys(err, -r, "read %s", l->file);
+	if (l->number == 0 && buf_str(&b).n > 0 && (r = check_beginning(l, err)) < 0)
+		return r;
 	return q->torn ? take_tail(q, buf_str(&b), err) : 0;
 }
 
@@ -383,6 +402,8 @@ static int cut_torn(struct oplog *l, struct cloche_err *err)
 		return r;
 	if (fstat(l->fd, &st) < 0)
 		return err_sys(err, errno, "stat %s", l->file);
+	if (end == 0 && st.st_size > 0 && (r = check_beginning(l, err)) < 0)
+		return r;
 	if ((off_t)end < st.st_size && ftruncate(l->fd, (off_t)end) < 0)
 		return err_sys(err, errno, "cut off the torn end of %s", l->file);
 	return 0;

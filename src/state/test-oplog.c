@@ -95,6 +95,36 @@ static void test_torn_end(void)
 	check_value(&b, "C", "3");
 }
 
+static int count(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	unsigned *n = user;
+
+	check_int(op->kind, STATE_STORAGE_CLEAR);
+	++*n;
+	return 0;
+}
+
+/* That is no end: nobody reads it as empty, and nobody writes over it. */
+static void test_lost(void)
+{
+	static const char zeros[9000];
+	_cleanup_(state_closep) struct state a = STATE_INIT, b = STATE_INIT;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	uint64_t torn;
+	unsigned n = 0;
+	struct stat st;
+
+	raw_write("lost.jsonl", str_make(zeros, sizeof(zeros)), O_TRUNC);
+	open_state(&a, "lost");
+	check_int(state_refresh(&a, &err), -E_CORRUPT);
+	check(strstr(err.message, "zeros") != NULL);
+	open_state(&b, "lost");
+	check_int(state_begin(&b, NULL), -E_CORRUPT);
+	check(fstatat(dirfd_, "lost.jsonl", &st, 0) == 0 && st.st_size == sizeof(zeros));
+	check_int(oplog_read_file(a.log.fd, NULL, count, &n, NULL), -E_CORRUPT);
+	check_int(oplog_read_file(a.log.fd, &torn, count, &n, NULL), -E_CORRUPT);
+}
+
 static void test_damaged_in_the_middle(void)
 {
 #define CLEAR "{\"op\":\"storage.clear\",\"args\":{}"
@@ -496,15 +526,6 @@ static void test_enough(void)
 	}
 }
 
-static int count(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
-{
-	unsigned *n = user;
-
-	check_int(op->kind, STATE_STORAGE_CLEAR);
-	++*n;
-	return 0;
-}
-
 /* The end of a file from elsewhere is an entry, is said to be torn, or shows that the file is no
  * log. The end of a log of ours is passed over. */
 static void test_ends_of_files(void)
@@ -580,6 +601,7 @@ int main(void)
 	must(dirfd_ >= 0);
 	run_test(test_two_handles);
 	run_test(test_torn_end);
+	run_test(test_lost);
 	run_test(test_damaged_in_the_middle);
 	run_test(test_of_the_original);
 	run_test(test_full_disk);
