@@ -82,14 +82,35 @@ static void on_interrupt(void *user, int signal_number, unsigned count)
 static bool print_end(cloche_log *log, uint64_t at)
 {
 	cloche_log_extent e;
-	char line[128];
+	const char *why;
+	uint64_t lost;
+	bool gap = cloche_log_has_gap(log, &lost, &why);
 
 	if (cloche_log_extent_now(log, &e, NULL) < 0)
 		return false;
-	snprintf(line, sizeof(line), "{\"offset\": %llu, \"start\": %llu, \"ended\": %s}",
-		(unsigned long long)at, (unsigned long long)e.start,
-		e.ended && at >= e.end ? "true" : "false");
-	return put_line(line);
+	return json_print_dense(json_pack("{s:I, s:I, s:b, s:I, s:s?}", "offset", (json_int_t)at,
+		"start", (json_int_t)e.start, "ended", (int)(e.ended && at >= e.end), "lost_bytes",
+		(json_int_t)lost, "log_error", gap ? why : NULL));
+}
+
+/* Say what is missing. Return whether it is missing because of a failure. */
+static bool tell_missing(cloche_log *log, const struct logs_options *o)
+{
+	cloche_log_extent e = {0};
+	const char *why;
+	uint64_t lost;
+	char size[32];
+
+	(void)cloche_log_extent_now(log, &e, NULL);
+	if (e.start > o->offset && !o->json) {
+		format_size(e.start - o->offset, size, sizeof(size));
+		say("the first %s of the output are no longer kept", size);
+	}
+	if (!cloche_log_has_gap(log, &lost, &why))
+		return false;
+	format_size(lost, size, sizeof(size));
+	say("the log is not complete: %s of the output could not be logged: %s", size, why);
+	return true;
 }
 
 static int logs_show(cloche_log *log, struct logs_options *o, cloche_err *err)
@@ -114,7 +135,7 @@ static int logs_show(cloche_log *log, struct logs_options *o, cloche_err *err)
 		return r;
 	if (o->json && !o->failed)
 		o->failed = !print_end(log, at) && errno != EPIPE;
-	if (o->failed)
+	if (tell_missing(log, o) || o->failed)
 		return EXIT_CLOCHE;
 	return signal_number ? 128 + signal_number : 0;
 }

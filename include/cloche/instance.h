@@ -152,6 +152,11 @@ typedef struct cloche_log_extent {
 } cloche_log_extent;
 CLOCHE_API int cloche_log_extent_now(cloche_log *log, cloche_log_extent *ret, cloche_err *err);
 
+/* Return whether some of the output could not be logged, as on a full disk: then the log has less
+ * than the command printed. *ret_bytes is how much is missing so far, *ret_why the reason in words
+ * (valid until the next call). */
+CLOCHE_API bool cloche_log_has_gap(cloche_log *log, uint64_t *ret_bytes, const char **ret_why);
+
 /* A piece of output from one stream. */
 typedef struct cloche_log_piece {
 	uint64_t offset; /* of the first byte; later than requested if that is gone */

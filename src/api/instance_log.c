@@ -30,6 +30,7 @@ struct cloche_log {
 	int inotify, wake;
 	bool ended; /* nothing will be added: meta.json or the sandbox's end said so */
 	atomic_bool stop;
+	char why[128]; /* what cloche_log_has_gap() said */
 };
 
 static int open_files(cloche_log *log, struct cloche_err *err)
@@ -129,6 +130,17 @@ int cloche_log_extent_now(cloche_log *log, cloche_log_extent *ret, cloche_err *e
 		return err_sys(err, -r, "look at the log");
 	*ret = e;
 	return 0;
+}
+
+bool cloche_log_has_gap(cloche_log *log, uint64_t *ret_bytes, const char **ret_why)
+{
+	_cleanup_json_ json_t *meta = execs_meta(log->dir);
+	const char *why = json_string_value(json_object_get(meta, "log_error"));
+
+	snprintf(log->why, sizeof(log->why), "%s", why ? why : "");
+	*ret_why = log->why;
+	*ret_bytes = (uint64_t)json_integer_value(json_object_get(meta, "lost_bytes"));
+	return why != NULL;
 }
 
 int cloche_log_read(cloche_log *log, uint64_t offset, void *buffer, size_t size,

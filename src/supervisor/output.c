@@ -247,6 +247,15 @@ static void at_end(struct stream *st)
 	task_on_output(t);
 }
 
+/* Once, while the command runs: whoever reads its log has to know that it has a gap. */
+static void tell_gap(struct task *t)
+{
+	if (t->log.sys_errno == 0 || t->gap_told)
+		return;
+	t->gap_told = true;
+	output_write_meta(t);
+}
+
 static void on_readable(struct loop_io *io, uint32_t events)
 {
 	struct stream *st = container_of(io, struct stream, in_io);
@@ -254,6 +263,7 @@ static void on_readable(struct loop_io *io, uint32_t events)
 	for (int i = 0; i < CHUNKS_PER_TURN; i++) {
 		switch (move(st)) {
 		case MOVED:
+			tell_gap(st->task);
 			break;
 		case NOTHING_NOW:
 			return;

@@ -94,6 +94,7 @@ struct task {
 	int dir;   /* directory of its log, or -1 */
 	struct stream streams[2];
 	struct execlog log;
+	bool gap_told;   /* meta.json says that some of the output could not be logged */
 	char *described; /* the members of meta.json that never change */
 
 	bool unrecorded; /* not on record yet: clients do not hear of its end */
