@@ -125,9 +125,15 @@ struct conn attach_to(const char *which)
 {
 	struct conn c = {0};
 	struct chan_frame f;
+	char path[256], word[RUNDIR_WORD_BYTES + 1];
+	int dir;
 
 	must(chan_init(&c.chan, connect_to(which), CTL_MAX_PAYLOAD, 2 * CTL_MAX_PAYLOAD) == 0);
-	must(ctl_send_attach(&c.chan, &(struct ctl_attach){CTL_VERSION}) == 0);
+	must(snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", sandboxes, which) > 0);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(dir >= 0 && rundir_word_read(dir, word) == 0);
+	close(dir);
+	must(ctl_send_attach(&c.chan, &(struct ctl_attach){CTL_VERSION, str_from(word)}) == 0);
 	f = next(&c, CTL_STARTED);
 	chan_frame_done(&f);
 	return c;

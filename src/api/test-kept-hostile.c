@@ -42,7 +42,7 @@ static void what_clients_may_not_send_ends_them_alone(void)
 		exec_spec_init(&m.spec);
 		switch (i) {
 		case 0:
-			r = ctl_send_attach(&d.chan, &(struct ctl_attach){CTL_VERSION});
+			r = ctl_send_attach(&d.chan, &(struct ctl_attach){.version = CTL_VERSION});
 			break;
 		case 1:
 			r = chan_send(&d.chan, CTL_STATS, STR("x"), NULL, 0);

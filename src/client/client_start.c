@@ -205,6 +205,21 @@ static int connect_to(int base, const char *id)
 	return r < 0 ? -errno : fd_lift(TAKE_FD(fd));
 }
 
+static int send_attach(struct client *c, int base)
+{
+	_cleanup_fd_ int dir = openat(base, c->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char word[RUNDIR_WORD_BYTES + 1];
+	int r = dir < 0 ? -errno : rundir_word_read(dir, word);
+
+	/* A sandbox that ended meanwhile has neither; its socket says so. */
+	if (r == -ENOENT)
+		word[0] = '\0';
+	else if (r < 0)
+		return r;
+	return ctl_send_attach(
+		&c->chan, &(struct ctl_attach){.version = CTL_VERSION, .word = str_from(word)});
+}
+
 int client_attach(int base, const char *id, struct client **ret, struct cloche_err *err)
 {
 	_cleanup_(client_freep) struct client *c = client_alloc();
@@ -224,7 +239,7 @@ int client_attach(int base, const char *id, struct client **ret, struct cloche_e
 		return err_sys(err, -fd, "connect to sandbox %s", id);
 	r = open_chan(c, fd);
 	if (r == 0)
-		r = ctl_send_attach(&c->chan, &(struct ctl_attach){CTL_VERSION});
+		r = send_attach(c, base);
 	if (r < 0)
 		return err_sys(err, -r, "speak to sandbox %s", id);
 	*ret = TAKE_PTR(c);

@@ -46,6 +46,7 @@
 
 #include "ipc/exec.h"
 #include "ipc/recording.h"
+#include "ipc/rundir.h"
 
 enum {
 	CTL_VERSION = 7,
@@ -160,7 +161,9 @@ enum ctl_reason {
 	F(STR, room, .max = CTL_MAX_ROOM)
 MESSAGE_WITH_FDS(ctl, start, CTL_START_FIELDS);
 
-#define CTL_ATTACH_FIELDS(F) F(U32, version)
+#define CTL_ATTACH_FIELDS(F)                                                                       \
+	F(U32, version)                                                                            \
+	F(STR, word, .max = RUNDIR_WORD_BYTES) /* of the sandbox's directory: ipc/rundir.h */
 MESSAGE(ctl, attach, CTL_ATTACH, CTL_ATTACH_FIELDS);
 
 enum ctl_exec_flags {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ipc/rundir.h"
+#include "base/fd.h"
 #include "base/fs.h"
 #include "base/rand.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,6 +76,21 @@ int rundir_check_name(const char *name, struct cloche_err *err)
 	if (str_starts(s, prefix))
 		return err_set(err, E_USAGE, "name \"%s\": it cannot begin as ids do", name);
 	return 0;
+}
+
+int rundir_word_make(int dir, char ret[RUNDIR_WORD_BYTES + 1], struct cloche_err *err)
+{
+	rand_id(ret, RUNDIR_WORD_BYTES);
+	return fs_write_atomic(dir, RUNDIR_WORD, str_from(ret), 0600, false, err);
+}
+
+int rundir_word_read(int dir, char ret[RUNDIR_WORD_BYTES + 1])
+{
+	_cleanup_fd_ int fd = openat(dir, RUNDIR_WORD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, ret, RUNDIR_WORD_BYTES) : -1;
+
+	ret[MAX(n, 0)] = '\0';
+	return n < 0 ? -errno : 0;
 }
 
 void rundir_make_id(char *ret)

@@ -13,6 +13,7 @@
 #define RUNDIR_OWNED "owned"         /* provider's name, then its record: what to clean up */
 #define RUNDIR_LOOK "look"           /* what to inspect after a crash */
 #define RUNDIR_SOCKET "control.sock" /* ipc/control.h */
+#define RUNDIR_WORD "word"           /* whoever speaks to the socket proves that it can read this */
 /* In a kept sandbox: one directory per process, named by its number, with
  *   meta.json   the command and, once it has ended, its result; always written as a whole
  *   out         its output, both streams in their order of arrival, byte N at offset N. Old output
@@ -40,6 +41,15 @@ enum { RUNDIR_ID_BYTES = 29 }; /* "sandbox-" and 21 of [a-z0-9] */
 void rundir_make_id(char *ret);
 /* Return whether a name has the form of an id. */
 bool rundir_is_id(struct str name);
+
+/* A socket can be connected to by name from where its directory cannot be read: Landlock, the only
+ * wall of provider subprocess, does not guard that. So the supervisor makes a random word in the
+ * sandbox's directory, and clients read it there. dir: the sandbox's. */
+enum { RUNDIR_WORD_BYTES = 32 };
+_warn_unused_ int rundir_word_make(
+	int dir, char ret[RUNDIR_WORD_BYTES + 1], struct cloche_err *err);
+/* Return 0 or -errno; ret is empty if there is no such word. */
+int rundir_word_read(int dir, char ret[RUNDIR_WORD_BYTES + 1]);
 
 enum { RUNDIR_NAME_BYTES = 63 };
 /* Check a name that the user gives to a sandbox: letters, digits, '-', '_' and '.', a letter or

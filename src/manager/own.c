@@ -138,7 +138,10 @@ int sandbox_dir_listen(struct sandbox_dir *d, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int r = rundir_word_make(d->fd, d->word, err);
 
+	if (r < 0)
+		return sandbox_dir_failed(d, r, err);
 	/* Use the descriptor's path, so that the length of the directory's path does not matter. */
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/" RUNDIR_SOCKET, d->fd);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||

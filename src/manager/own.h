@@ -5,13 +5,15 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "ipc/rundir.h"
 #include "provider/provider.h"
 
 struct sandbox_dir {
-	int base;   /* the directory of all sandboxes */
-	int fd;     /* this sandbox's */
-	int lock;   /* held as long as this is open */
-	int listen; /* listening control socket, -1 until made */
+	int base;                         /* the directory of all sandboxes */
+	int fd;                           /* this sandbox's */
+	int lock;                         /* held as long as this is open */
+	int listen;                       /* listening control socket, -1 until made */
+	char word[RUNDIR_WORD_BYTES + 1]; /* that its clients have to know */
 	char *id;
 	char *name; /* the name that was taken in the list of names, or NULL */
 };
@@ -42,7 +44,7 @@ _warn_unused_ int sandbox_dir_write_record(
 	struct sandbox_dir *d, struct str json, struct cloche_err *err);
 #define RECORD_ENDED "{\"state\":\"stopped\""
 
-/* Make the listening socket (d->listen). */
+/* Make the listening socket (d->listen) and the word of its clients. */
 _warn_unused_ int sandbox_dir_listen(struct sandbox_dir *d, struct cloche_err *err);
 
 /* Remove what the room owned. If that fails, sandboxes_sweep can do it later, unless

@@ -69,6 +69,7 @@ int manager_reap(int dir, struct cloche_err *err)
 void manager_tidy(int dir)
 {
 	unlinkat(dir, RUNDIR_SOCKET, 0);
+	unlinkat(dir, RUNDIR_WORD, 0);
 	unlinkat(dir, RUNDIR_MADE, 0);
 }
 

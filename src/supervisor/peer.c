@@ -159,12 +159,23 @@ static unsigned count(const struct supervisor *s, bool up)
 	return n;
 }
 
+/* In a time that says nothing about the word. */
+static bool knows_word(const struct supervisor *s, struct str word)
+{
+	unsigned char wrong = word.n != RUNDIR_WORD_BYTES;
+
+	for (size_t i = 0; i < word.n && i < RUNDIR_WORD_BYTES; i++)
+		wrong |= (unsigned char)(word.p[i] ^ s->dir.word[i]);
+	return wrong == 0;
+}
+
 static bool on_attach(struct peer *p, struct chan_frame *f)
 {
 	unsigned others = count(p->sup, true);
 	struct ctl_attach m;
 
-	if (!ctl_get_attach(f->payload, &m) || m.version != CTL_VERSION || !p->sup->room)
+	if (!ctl_get_attach(f->payload, &m) || m.version != CTL_VERSION || !p->sup->room ||
+		!knows_word(p->sup, m.word))
 		return false;
 	if (others >= MAX_PEERS + MAX_SPARE)
 		return refuse(p);

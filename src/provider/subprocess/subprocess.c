@@ -135,8 +135,8 @@ static int note_walls(struct room *room, const struct room_spec *spec, struct cl
 	int abi = landlock_abi();
 	int r = room_add_unenforced(room,
 		abi > 0 ? "not isolated: provider subprocess runs it on this machine, kept to its "
-			  "files "
-			  "by Landlock alone"
+			  "files by Landlock alone, which guards neither unix sockets nor modes, "
+			  "owners and times of files"
 			: "not isolated: provider subprocess runs it on this machine, with all "
 			  "that you "
 			  "may do",
