@@ -159,10 +159,36 @@ void cloche_oplog_free(cloche_oplog *log)
 	fd_close(log->cassette_fd);
 	fd_close(log->blobs[0]);
 	fd_close(log->blobs[1]);
+	strset_done(&log->right);
+	strset_done(&log->wrong);
 	free(log);
 }
 
-int oplog_open_content(const cloche_oplog *log, struct str ref, struct cloche_err *err)
+static int check_once(cloche_oplog *log, int fd, struct str ref, struct cloche_err *err)
+{
+	char text[STATE_REF_BYTES + 128];
+	struct stat st;
+	struct str file;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "stat %.*s", STR_FMT(ref));
+	snprintf(text, sizeof(text), "%.*s %llx %llx %llx %llx.%lx", STR_FMT(ref),
+		(unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+		(unsigned long long)st.st_size, (unsigned long long)st.st_ctim.tv_sec,
+		(unsigned long)st.st_ctim.tv_nsec);
+	file = str_from(text);
+	if (strset_has(&log->right, file))
+		return 0;
+	if (strset_has(&log->wrong, file))
+		return err_set(err, E_CORRUPT, "%.*s was found to be wrong before", STR_FMT(ref));
+	r = blob_check(fd, ref, err);
+	if ((r == 0 || r == -E_CORRUPT) && strset_add(r == 0 ? &log->right : &log->wrong, file) < 0)
+		return err_nomem(err);
+	return r;
+}
+
+int oplog_open_content(cloche_oplog *log, struct str ref, struct cloche_err *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(log->blobs); i++) {
 		_cleanup_fd_ int fd = -1;
@@ -175,7 +201,7 @@ int oplog_open_content(const cloche_oplog *log, struct str ref, struct cloche_er
 			err_clear(err);
 			continue;
 		}
-		r = fd < 0 ? fd : blob_check(fd, ref, err);
+		r = fd < 0 ? fd : check_once(log, fd, ref, err);
 		return r < 0 ? r : TAKE_FD(fd);
 	}
 	return err_set(err, E_NOT_FOUND, "the contents %.*s are not beside the log", STR_FMT(ref));

@@ -3,6 +3,7 @@
 /* The handle of an operation log. */
 
 #include "api/state.h"
+#include "base/strset.h"
 #include "cassette/cassette.h"
 #include "state/blobs.h"
 #include "state/logs.h"
@@ -17,6 +18,9 @@ struct cloche_oplog {
 	int cassette_fd;             /* -1: there is none */
 	struct cassette cassette;    /* loaded when requests are first asked for */
 	bool is_loaded;
+	/* Contents whose digest was right or wrong, as the file was then: each is read once,
+	 * however often it is named. */
+	struct strset right, wrong;
 	uint64_t torn; /* bytes that the last reading ignored at the end of a file */
 };
 
@@ -26,8 +30,7 @@ _warn_unused_ int oplog_read_all(
 	cloche_oplog *log, oplog_fn fn, void *user, struct cloche_err *err);
 
 /* Open contents that the log names, and verify them. Return a descriptor or an error. */
-_warn_unused_ int oplog_open_content(
-	const cloche_oplog *log, struct str ref, struct cloche_err *err);
+_warn_unused_ int oplog_open_content(cloche_oplog *log, struct str ref, struct cloche_err *err);
 
 /* Open the cassette beside a log for reading. If dir is AT_FDCWD, name is the path of the log.
  * Return -1 if there is none. */

@@ -34,7 +34,7 @@ struct node {
 };
 
 struct table {
-	const cloche_oplog *log;
+	cloche_oplog *log;
 	struct node *nodes;
 	size_t names, held; /* bytes */
 	uint64_t work;      /* done, of WORK_MAX */

@@ -20,7 +20,7 @@ struct ahead {
 };
 
 struct replaying {
-	const cloche_oplog *log;
+	cloche_oplog *log;
 	cloche_files *files;
 	cloche_state *state;
 	uint64_t last; /* 0: all */

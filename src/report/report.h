@@ -13,7 +13,7 @@ struct report_source {
 	const char *id;     /* of the sandbox; "": a file */
 	cloche_oplog *user; /* what the functions get */
 	/* Return a descriptor of contents that were checked; the caller closes it. */
-	int (*open)(const cloche_oplog *user, struct str ref, struct cloche_err *err);
+	int (*open)(cloche_oplog *user, struct str ref, struct cloche_err *err);
 	/* As cloche_oplog_requests() and cloche_oplog_read_body(). */
 	int (*requests)(cloche_oplog *user, uint64_t after, cloche_request_fn fn, void *fn_user,
 		struct cloche_err *err);

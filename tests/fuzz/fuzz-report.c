@@ -22,7 +22,7 @@ static void require(bool cond)
 }
 
 /* Contents beside the log are whatever the log says, too. */
-static int open_content(const cloche_oplog *user, struct str ref, struct cloche_err *err)
+static int open_content(cloche_oplog *user, struct str ref, struct cloche_err *err)
 {
 	int fd = ref.p[8] & 1 ? -1 : memfd_create("contents", MFD_CLOEXEC);
 
