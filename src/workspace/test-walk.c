@@ -50,9 +50,9 @@ static void test_git_directories(void)
 		/* GIT_OBJECT_DIRECTORY is set. */
 		{{"HEAD", "refs"}, true},
 		/* The file system may ignore case. */
-		{{"head", "Objects", "REFS"}, true}, {{"HEAD"}, false}, {{"refs"}, false},
-		{{"objects", "HEAD"}, false}, {{"commondir", "objects"}, false},
-		{{"HEADER", "object", "refs"}, false}};
+		{{"head", "Objects", "REFS"}, true}, {{"HEAD", "ref\xc5\xbf"}, true},
+		{{"HEAD"}, false}, {{"refs"}, false}, {{"objects", "HEAD"}, false},
+		{{"commondir", "objects"}, false}, {{"HEADER", "object", "refs"}, false}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct obeyed_signs s = {0};
@@ -71,6 +71,17 @@ static void test_names(void)
 	check(obeyed_find(OBEYED_GIT, STR("Config")) == obeyed_find(OBEYED_GIT, STR("config")));
 	check(obeyed_find(OBEYED_CLAUDE, STR("Settings.json")) != NULL);
 	check(!obeyed_find(OBEYED_ANY, STR("git")) && !obeyed_find(OBEYED_ANY, STR(".gitx")));
+	/* U+212A, U+017F, a ligature, and what is invisible. */
+	check(obeyed_find(OBEYED_GIT, STR("hoo\xe2\x84\xaas")) ==
+		obeyed_find(OBEYED_GIT, STR("hooks")));
+	check(obeyed_find(OBEYED_ANY, STR(".v\xc5\xbf"
+					  "code")) == obeyed_find(OBEYED_ANY, STR(".vscode")));
+	check(obeyed_find(OBEYED_GIT, STR("con\xef\xac\x81g")) ==
+		obeyed_find(OBEYED_GIT, STR("config")));
+	check(obeyed_find(OBEYED_ANY, STR("\xe2\x80\x8d.g\xe2\x80\x8bit")) ==
+		obeyed_find(OBEYED_ANY, STR(".git")));
+	check(!obeyed_find(OBEYED_ANY, STR("\xc3\xa9.git")) &&
+		!obeyed_find(OBEYED_ANY, STR("\xe2\x80\x8d")));
 	check(!obeyed_find(OBEYED_GIT, STR("")) && !obeyed_find(OBEYED_CLAUDE, STR("setting")));
 }
 
