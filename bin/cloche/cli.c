@@ -92,21 +92,21 @@ void debug_step(const struct sandbox_options *o, const char *fmt, ...)
 	say("debug: %8.3f ms  %s", (double)(now_usec() - began) / 1e3, text);
 }
 
-/* Replace what does not belong into text by '?', byte for byte, in place. */
-static void tame(char *text, size_t n)
+/* Replace what does not belong into text, or into a line of it, by '?', byte for byte, in place. */
+static void tame(char *text, size_t n, bool line)
 {
 	for (size_t i = 0, len; i < n; i += len) {
 		uint32_t c = 0;
 
 		len = utf8_decode((struct str){text + i, n - i}, &c);
-		if (len == 0 || (utf8_is_hidden_in_text(c) && c != '\n' && c != '\t')) {
+		if (len == 0 || (utf8_is_hidden_in_text(c) && c != '\t' && (c != '\n' || line))) {
 			len = len ? len : 1;
 			memset(text + i, '?', len);
 		}
 	}
 }
 
-bool put_shown(int fd, const char *text)
+static bool put_tamed(int fd, const char *text, bool line)
 {
 	size_t n = strlen(text);
 	char *copy;
@@ -117,10 +117,15 @@ bool put_shown(int fd, const char *text)
 	copy = strdup(text);
 	if (!copy)
 		return false;
-	tame(copy, n);
+	tame(copy, n, line);
 	ok = put(fd, copy, n);
 	free(copy);
 	return ok;
+}
+
+bool put_shown(int fd, const char *text)
+{
+	return put_tamed(fd, text, false);
 }
 
 void say(const char *fmt, ...)
@@ -135,9 +140,9 @@ void say(const char *fmt, ...)
 	va_end(ap);
 	if (r < 0)
 		return;
-	/* Names in messages can come from untrusted sources. */
+	/* Names in messages can come from untrusted sources, and each message is one line. */
 	n = strlen(line);
-	tame(line, n);
+	tame(line, n, true);
 	line[n] = '\n';
 	(void)put(STDERR_FILENO, line, n + 1);
 }
@@ -162,7 +167,7 @@ void warn(const char *text, void *user)
 
 bool put_line(const char *text)
 {
-	return put_shown(STDOUT_FILENO, text) && put(STDOUT_FILENO, "\n", 1);
+	return put_tamed(STDOUT_FILENO, text, true) && put(STDOUT_FILENO, "\n", 1);
 }
 
 bool put_row(char *row)

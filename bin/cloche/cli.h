@@ -13,7 +13,8 @@ struct sandbox_options;
 
 enum { EXIT_CLOCHE = 125 };
 
-/* Print "cloche: text" on standard error, without terminal controls or hidden characters. */
+/* Print "cloche: text" on standard error, one line without terminal controls or hidden characters.
+ */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Print the error and its hint. Return the exit status for it. */
 int complain(const cloche_err *err);

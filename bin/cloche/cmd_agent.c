@@ -181,6 +181,14 @@ static int agent_configure(const struct agent_options *o, cloche_task *task, clo
 	return r;
 }
 
+static void say_lines(const char *text)
+{
+	for (size_t n; text && *text; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		say("%.*s", (int)n, text);
+	}
+}
+
 static void agent_summarise(const cloche_task *task)
 {
 	const cloche_run *run = cloche_task_run(task);
@@ -198,8 +206,7 @@ static void agent_summarise(const cloche_task *task)
 		say("recorded: cloche log %s", cloche_run_id(run));
 	if (cloche_run_start_failure(run)[0])
 		say("%s", cloche_run_start_failure(run));
-	if (cloche_task_error_summary(task))
-		say("%s", cloche_task_error_summary(task));
+	say_lines(cloche_task_error_summary(task));
 }
 
 /* End the lines of events with one that has the result. Return false if it could not be written. */

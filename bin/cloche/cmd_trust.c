@@ -5,6 +5,7 @@
 #include "project.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -98,6 +99,7 @@ static int print_project(const cloche_project *p)
 static int consent_to(cloche_project *p, const struct trust_options *o, cloche_err *err)
 {
 	bool asked = !o->yes && !o->json && !cloche_project_is_trusted(p);
+	char text[128];
 
 	if (!o->json)
 		project_show(p);
@@ -106,7 +108,17 @@ static int consent_to(cloche_project *p, const struct trust_options *o, cloche_e
 	if (asked && !project_can_ask())
 		return wrong_usage(err, "--yes records your consent without asking",
 			"trust: there is no terminal to ask on");
-	if (asked && !project_ask_person())
+	if (asked && !project_is_short(p)) {
+		snprintf(text, sizeof(text),
+			"trust: the files ask for %zu things, more than anybody reads in front of "
+			"a question",
+			project_count(p));
+		return wrong_usage(err,
+			"read them (cloche trust 2>&1 | less); then \"cloche trust --yes\" records "
+			"your consent",
+			"%s", text);
+	}
+	if (asked && !project_ask_person(p))
 		return wrong_usage(err, "nothing of it is obeyed; --no-config goes on without it",
 			"trust: you did not consent");
 	if ((asked || o->yes) && cloche_project_ask(p, 0)) {

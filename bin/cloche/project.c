@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -16,16 +17,41 @@
 /* Users would not read more than this before a command. */
 enum { ASK_BYTES_MAX = 16 << 10 };
 
-static void show_line(const char *line)
+typedef const char *(*lines_fn)(const cloche_project *p, size_t i);
+
+/* Show lines as long as there is room; say how many there are beyond it. */
+static void show_lines(const cloche_project *p, lines_fn lines, size_t *room)
 {
-	(void)put(STDERR_FILENO, "  ", 2);
-	(void)put(STDERR_FILENO, line, strlen(line));
-	(void)put(STDERR_FILENO, "\n", 1);
+	const char *line;
+	size_t i = 0, more = 0;
+
+	for (; (line = lines(p, i)) && strlen(line) + 3 <= *room; i++) {
+		*room -= strlen(line) + 3;
+		(void)put(STDERR_FILENO, "  ", 2);
+		(void)put(STDERR_FILENO, line, strlen(line));
+		(void)put(STDERR_FILENO, "\n", 1);
+	}
+	for (; lines(p, i); i++)
+		more++;
+	if (more) {
+		*room = 0;
+		say("and %zu more: \"cloche trust 2>&1 | less\" shows them all", more);
+	}
+}
+
+size_t project_count(const cloche_project *p)
+{
+	size_t n = 0;
+
+	while (cloche_project_ask(p, n))
+		n++;
+	return n;
 }
 
 void project_show(const cloche_project *p)
 {
-	const char *second = cloche_project_file(p, 1), *since = cloche_project_since(p), *line;
+	const char *second = cloche_project_file(p, 1), *since = cloche_project_since(p);
+	size_t room = isatty(STDERR_FILENO) ? ASK_BYTES_MAX : SIZE_MAX;
 
 	say("%s%s%s of %s:", cloche_project_file(p, 0), second ? " and " : "", second ? second : "",
 		cloche_project_dir(p));
@@ -33,16 +59,14 @@ void project_show(const cloche_project *p)
 		say("they only narrow what a sandbox gets, and need no consent");
 	else
 		say("whatever is run there in a sandbox would");
-	for (size_t i = 0; (line = cloche_project_ask(p, i)); i++)
-		show_line(line);
+	show_lines(p, cloche_project_ask, &room);
 	if (!since || cloche_project_is_trusted(p))
 		return;
 	if (!cloche_project_change(p, 0))
 		say("you consented to the same on %s; only the text is different", since);
 	else
 		say("you consented to something else on %s; since then", since);
-	for (size_t i = 0; (line = cloche_project_change(p, i)); i++)
-		show_line(line);
+	show_lines(p, cloche_project_change, &room);
 }
 
 bool project_can_ask(void)
@@ -50,15 +74,19 @@ bool project_can_ask(void)
 	return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
 
-bool project_ask_person(void)
+bool project_ask_person(const cloche_project *p)
 {
-	static const char question[] = "cloche: do you consent to this? [y/N] ";
-	char line[256];
+	size_t things = project_count(p);
+	char line[256], question[80];
 	ssize_t n;
 
 	/* Input that was typed before the question is not an answer. */
 	(void)tcflush(STDIN_FILENO, TCIFLUSH);
-	(void)put(STDERR_FILENO, question, sizeof(question) - 1);
+	snprintf(question, sizeof(question),
+		things == 1 ? "cloche: do you consent to this? [y/N] "
+			    : "cloche: do you consent to these %zu things? [y/N] ",
+		things);
+	(void)put(STDERR_FILENO, question, strlen(question));
 	while ((n = read(STDIN_FILENO, line, sizeof(line) - 1)) < 0 && errno == EINTR)
 		;
 	/* At the end of input the terminal has not shown a newline. */
@@ -70,7 +98,7 @@ bool project_ask_person(void)
 	return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
 }
 
-static bool is_short(const cloche_project *p)
+bool project_is_short(const cloche_project *p)
 {
 	const char *line;
 	size_t n = 0;
@@ -86,9 +114,9 @@ static int obey(cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, 
 {
 	int r = 0;
 
-	if (!cloche_project_is_trusted(p) && project_can_ask() && is_short(p)) {
+	if (!cloche_project_is_trusted(p) && project_can_ask() && project_is_short(p)) {
 		project_show(p);
-		if (project_ask_person())
+		if (project_ask_person(p))
 			r = cloche_project_trust(p, err);
 	}
 	if (r == 0)

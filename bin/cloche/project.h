@@ -14,10 +14,14 @@ const char *project_allowlist(const char *dir, bool *ret_obeyed);
 #define PROJECT_LONE "it counts beside a sandbox.yaml, which may be empty, and there is none"
 
 /* Print on standard error what the files ask for and, if there was an earlier consent for this
- * directory, what is different. */
+ * directory, what is different. A terminal gets no more than somebody would read. */
 void project_show(const cloche_project *p);
+/* Return how many things they ask for. */
+size_t project_count(const cloche_project *p);
+/* Return whether somebody would read all of it in front of a question. */
+bool project_is_short(const cloche_project *p);
 
 /* Return whether standard input and standard error are terminals, so that the user can be asked. */
 bool project_can_ask(void);
-/* Ask the user. Every answer but yes means no. */
-bool project_ask_person(void);
+/* Ask the user, with the number of things. Every answer but yes means no. */
+bool project_ask_person(const cloche_project *p);
