@@ -86,25 +86,34 @@ static void addr_text(const union dns_addr *a, char ret[INET6_ADDRSTRLEN])
 		snprintf(ret, INET6_ADDRSTRLEN, "?");
 }
 
-/* Return whether fd leads to an address of this machine, which it may have got after the broker had
- * started. Nothing has been sent yet. */
-static bool reached_itself(int fd)
+static struct address_policy allowed_addresses(
+	const struct stream *s, const struct allow_rule *rule)
 {
+	struct address_policy p = {0};
+
+	if (rule)
+		p = allow_rule_addresses(rule);
+	p.own = s->broker->dialer.own;
+	p.n_own = s->broker->dialer.own_n;
+	return p;
+}
+
+/* Return whether fd leads to an address of this machine that the rule does not open. The machine
+ * may have got the address after the broker had started. Nothing has been sent yet. */
+static bool reached_itself(const struct stream *s, const struct allow_rule *rule, int fd)
+{
+	struct address_policy p = allowed_addresses(s, rule);
 	union dns_addr local = {0}, peer = {0};
 	socklen_t n = sizeof(local), m = sizeof(peer);
 	struct cidr one, other;
 
-	return getsockname(fd, &local.sa, &n) < 0 || getpeername(fd, &peer.sa, &m) < 0 ||
-	       cidr_from_sockaddr(&local.sa, &one) < 0 ||
-	       cidr_from_sockaddr(&peer.sa, &other) < 0 ||
-	       memcmp(one.addr, other.addr, sizeof(one.addr)) == 0;
-}
-
-static bool may_be_own(const struct dial *d)
-{
-	const struct allow_rule *rule = d->stream->verdict.rule;
-
-	return d->exempt || (rule && (rule->allow_private || rule->n_private_ranges > 0));
+	if (getsockname(fd, &local.sa, &n) < 0 || getpeername(fd, &peer.sa, &m) < 0 ||
+		cidr_from_sockaddr(&local.sa, &one) < 0 || cidr_from_sockaddr(&peer.sa, &other) < 0)
+		return true;
+	p.own = &other;
+	p.n_own = 1;
+	return memcmp(one.addr, other.addr, sizeof(one.addr)) == 0 &&
+	       address_refusal(&peer.sa, &p) != NULL;
 }
 
 static void try_next(struct dial *d);
@@ -115,8 +124,8 @@ static void on_connected(struct attempt *a)
 	struct stream *s = d->stream;
 	int fd = a->fd, one = 1;
 
-	if (!may_be_own(d) && reached_itself(fd)) {
-		refuse_address(d->stream, "the name leads to an address of this machine", NULL);
+	if (!d->exempt && reached_itself(s, s->verdict.rule, fd)) {
+		refuse_address(s, "the name leads to an address of this machine", NULL);
 		return;
 	}
 	loop_io_remove(&a->io);
@@ -211,14 +220,9 @@ static void on_deadline(struct loop_timer *t)
 static const char *judge_addresses(
 	struct dial *d, const struct dns_result *result, char ret_first[])
 {
-	struct broker *b = d->stream->broker;
-	struct address_policy p = {0};
+	struct address_policy p = allowed_addresses(d->stream, d->stream->verdict.rule);
 	const char *first = NULL;
 
-	if (d->stream->verdict.rule)
-		p = allow_rule_addresses(d->stream->verdict.rule);
-	p.own = b->dialer.own;
-	p.n_own = b->dialer.own_n;
 	for (unsigned i = 0; i < result->n; i++) {
 		const char *why = d->exempt ? NULL : address_refusal(&result->addrs[i].sa, &p);
 
@@ -339,15 +343,14 @@ static const struct override *find_override(const struct stream *s)
 
 bool dial_may_stay(const struct stream *s, const struct allow_rule *rule)
 {
-	struct address_policy p = allow_rule_addresses(rule);
+	struct address_policy p = allowed_addresses(s, rule);
 	union dns_addr peer = {0};
 	socklen_t n = sizeof(peer);
 
 	if (!s->up || find_override(s))
 		return true;
-	p.own = s->broker->dialer.own;
-	p.n_own = s->broker->dialer.own_n;
-	return getpeername(s->up->fd, &peer.sa, &n) == 0 && !address_refusal(&peer.sa, &p);
+	return getpeername(s->up->fd, &peer.sa, &n) == 0 && !address_refusal(&peer.sa, &p) &&
+	       !reached_itself(s, rule, s->up->fd);
 }
 
 /* The host's files may have changed, and no file can be opened here: ask the supervisor. The result

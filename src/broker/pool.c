@@ -45,6 +45,7 @@ struct pool_key pool_key(const struct stream *s)
 
 	key.rule = special ? rule->number : 0;
 	key.policy = special ? s->policy_number : 0;
+	key.special = special;
 	key.port = s->port;
 	key.https = s->scheme == NET_HTTPS;
 	key.host_n = (uint8_t)s->host.n;
@@ -55,7 +56,7 @@ struct pool_key pool_key(const struct stream *s)
 /* There is no padding between the members (pool.h), so their bytes can be compared. */
 static size_t key_bytes(const struct pool_key *key)
 {
-	_Static_assert(offsetof(struct pool_key, host) == 2 * sizeof(unsigned) + 4, "no padding");
+	_Static_assert(offsetof(struct pool_key, host) == 2 * sizeof(unsigned) + 5, "no padding");
 	return offsetof(struct pool_key, host) + key->host_n;
 }
 

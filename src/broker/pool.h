@@ -16,9 +16,9 @@ struct upstream;
 /* Requests with the same key may share connections. A key is looked up by its bytes, up to host_n
  * bytes of host. */
 struct pool_key {
-	unsigned rule, policy; /* of the only rule that allows the address; 0: no rule is needed */
+	unsigned rule, policy; /* if special: of the only rule that may allow the address */
 	uint16_t port;
-	bool https;
+	bool https, special;
 	uint8_t host_n;
 	char host[HOST_MAX];
 };
