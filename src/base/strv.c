@@ -21,6 +21,16 @@ size_t strv_count(char *const *v)
 	return n;
 }
 
+bool strv_eq(char *const *a, char *const *b)
+{
+	size_t n = strv_count(a);
+
+	for (size_t i = 0; i < n; i++)
+		if (!b || !b[i] || strcmp(a[i], b[i]) != 0)
+			return false;
+	return strv_count(b) == n;
+}
+
 int strv_take(char ***v, char *s)
 {
 	size_t n = strv_count(*v);

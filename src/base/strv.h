@@ -14,6 +14,8 @@ static inline void strv_freep(char ***v)
 }
 
 size_t strv_count(char *const *v);
+/* Return whether both hold the same strings in the same order. */
+bool strv_eq(char *const *a, char *const *b);
 
 /* Append a copy of s to *v. Return 0, or -ENOMEM with *v unchanged. */
 _warn_unused_ int strv_add(char ***v, struct str s);

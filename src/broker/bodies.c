@@ -18,6 +18,7 @@ _Static_assert(
 struct bodies {
 	unsigned set; /* filters that judge the body, see filter/filter.h */
 	struct buf tags[FILTERS];
+	struct filter_relies relies;
 };
 
 static struct bodies *bodies_of(const struct stream *s)
@@ -68,19 +69,22 @@ static int bodies_replace(struct stream *s, struct filter_result *result)
 	return 0;
 }
 
-static void bodies_keep_tags(struct bodies *c, struct filter_result *result)
+static void bodies_keep(struct bodies *c, struct filter_result *result)
 {
 	for (unsigned i = 0; i < FILTERS; i++) {
 		buf_done(&c->tags[i]);
 		c->tags[i] = result->tag[i];
 		result->tag[i] = BUF_INIT(0);
 	}
+	buf_done(&c->relies.list);
+	c->relies = result->relies;
+	result->relies.list = BUF_INIT(0);
 }
 
 /* Apply the result of the filters. Return 0, or -1 if s was refused. */
 static int bodies_finish(struct stream *s, struct filter_result *result)
 {
-	bodies_keep_tags(bodies_of(s), result);
+	bodies_keep(bodies_of(s), result);
 	if (!result->error && result->changed && bodies_replace(s, result) < 0) {
 		refuse_upstream(s, 503, "out_of_memory", "too many large requests at once");
 		return -1;
@@ -119,6 +123,22 @@ static void bodies_judge_large(struct stream *s)
 	filter_result_done(&result);
 }
 
+/* A body that is still collected will be judged by the new policy, if by the same filters. */
+static bool bodies_stands(const struct stream *s, const struct verdict *v)
+{
+	const struct bodies *c = bodies_of(s);
+	struct policy_request asked = decide_what(s);
+	struct filter_request was = bodies_what(s, &asked), now = was;
+	unsigned set = 0;
+
+	now.policy = s->broker->policy;
+	now.rule = v->rule;
+	if (filter_select(&now, &set) < 0 || set != (c ? c->set : 0))
+		return false;
+	return !c || s->state == STREAM_COLLECTING ||
+	       filter_stands(&was, &now, set, &c->relies) > 0;
+}
+
 static void bodies_log(const struct stream *s, struct netlog_event *ev)
 {
 	for (unsigned i = 0; i < FILTERS; i++)
@@ -130,6 +150,7 @@ static void bodies_free(struct stream *s)
 {
 	for (unsigned i = 0; i < FILTERS; i++)
 		buf_done(&bodies_of(s)->tags[i]);
+	buf_done(&bodies_of(s)->relies.list);
 	free(bodies_of(s));
 }
 
@@ -137,6 +158,7 @@ const struct filter filter_bodies = {
 	.judge_head = bodies_judge_head,
 	.judge_large = bodies_judge_large,
 	.judge_body = bodies_judge_body,
+	.stands = bodies_stands,
 	.log = bodies_log,
 	.free = bodies_free,
 };

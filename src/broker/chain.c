@@ -135,6 +135,14 @@ void chain_log(const struct stream *s, struct netlog_event *ev)
 			chain[i]->log(s, ev);
 }
 
+bool chain_stands(const struct stream *s, const struct verdict *v)
+{
+	for (unsigned i = 0; i < CHAIN_FILTERS; i++)
+		if (chain[i]->stands && !chain[i]->stands(s, v))
+			return false;
+	return true;
+}
+
 void chain_free(struct stream *s)
 {
 	for (unsigned i = 0; i < CHAIN_FILTERS; i++) {

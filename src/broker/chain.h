@@ -19,6 +19,7 @@
 #include <stddef.h>
 
 struct stream;
+struct verdict;
 
 enum chain_place {
 	CHAIN_WEBSOCKET, /* checks and rewrites the frames of a WebSocket: websocket.c */
@@ -71,6 +72,9 @@ struct filter {
 	void (*response_resume)(struct stream *s);
 
 	/* --- both --- */
+	/* The policy was replaced by one that allows s too, with this verdict. Return whether what
+	 * the filter has done, or has not done, is right by that as well. */
+	bool (*stands)(const struct stream *s, const struct verdict *v);
 	/* Active: add to a log line about s. */
 	void (*log)(const struct stream *s, struct netlog_event *ev);
 	/* Free the state of s, which is not NULL. */
@@ -89,6 +93,8 @@ _warn_unused_ int chain_sign(struct stream *s);
 _warn_unused_ bool chain_response_head(struct stream *s, struct http_head *h);
 void chain_response_fields(struct stream *s, struct http_fields *f);
 void chain_log(const struct stream *s, struct netlog_event *ev);
+/* Return whether stands() of each filter is true. */
+bool chain_stands(const struct stream *s, const struct verdict *v);
 void chain_free(struct stream *s);
 
 /* Call judge_large() of the first active filter that has it. Return false if there is none. */

@@ -186,6 +186,15 @@ static struct origin_probe *probe_new(
 	return p;
 }
 
+void origin_close_probes(struct broker *b)
+{
+	struct origin_probe *p;
+
+	DL_FOREACH (b->probes, p)
+		if (p->stream) /* p is freed later */
+			stream_close(p->stream);
+}
+
 int origin_protocol(struct broker *b, const struct host *host, uint16_t port,
 	struct origin_query *q, bool *ret_h2)
 {

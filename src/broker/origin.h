@@ -31,4 +31,6 @@ void origin_learn(struct broker *b, const struct host *host, uint16_t port, bool
 /* Called for the stream of a probe: u is its connection; or the stream closes. */
 void origin_probed(struct stream *s, struct upstream *u);
 void origin_probe_closed(struct stream *s);
+/* Close connections that are being made to find out; nobody asks for them any more. */
+void origin_close_probes(struct broker *b);
 void origins_free(struct broker *b);

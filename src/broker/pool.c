@@ -171,7 +171,7 @@ void pool_put(struct upstream *u, uint64_t max_usec)
 	pool_remove(u);
 	if (b->pool.n >= IDLE_ALL)
 		close_oldest(b);
-	p = bucket_for(b, &u->key);
+	p = u->policy == b->policy_number ? bucket_for(b, &u->key) : NULL;
 	if (!p) {
 		upstream_close(u);
 		return;

@@ -41,8 +41,8 @@ bool pool_wait(struct stream *s);
 void pool_made(struct stream *s, struct upstream *u);
 /* Stop s from waiting, and let the streams that wait for s go on without it. */
 void pool_leave(struct stream *s);
-/* Keep u, which is idle, and use it for at most so long. If there are too many, an older one is
- * closed. */
+/* Keep u, which is idle, and use it for at most so long. It is closed if the policy has been
+ * replaced since it was made; if there are too many, an older one is closed. */
 void pool_put(struct upstream *u, uint64_t max_usec);
 /* Return another connection with the same key as u, or NULL. */
 const struct upstream *pool_find_alike(const struct upstream *u);

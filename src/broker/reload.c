@@ -8,16 +8,18 @@
  * Requests under way are judged again, as if they came now. Those that would be refused are
  * refused, or broken off if the answer has begun. The others keep the verdict and the rules that
  * let them through (each holds a reference to its policy), unless these allowed other addresses or
- * asked less of bodies. Those of which nothing was sent get the new rules. Idle connections are
- * closed, and the gateway forgets what it was told about names. */
+ * a filter says that what it has done or found does not stand. Those of which nothing was sent get
+ * the new rules. Idle connections and those that were only made to find something out are closed,
+ * and the gateway forgets what it was told about names. */
 #include "broker/reload.h"
 #include "base/clock.h"
-#include "base/strv.h"
 #include "broker/broker_internal.h"
+#include "broker/chain.h"
 #include "broker/config.h"
 #include "broker/decide.h"
 #include "broker/dial.h"
 #include "broker/mint.h"
+#include "broker/origin.h"
 #include "broker/pool.h"
 #include "broker/refuse.h"
 #include "broker/stream.h"
@@ -89,25 +91,6 @@ static int take_source(struct reload *r, const struct chan_frame *f)
 
 /* --- what is under way --- */
 
-static bool same_strings(char *const *a, char *const *b)
-{
-	size_t n = strv_count(a);
-
-	for (size_t i = 0; i < n; i++)
-		if (!b || !b[i] || strcmp(a[i], b[i]) != 0)
-			return false;
-	return strv_count(b) == n;
-}
-
-/* Return whether everything that b asks of bodies was done under a. */
-static bool same_bodies(const struct allow_rule *a, const struct allow_rule *b)
-{
-	return (a->scrub || !b->scrub) && a->has_graphql == b->has_graphql &&
-	       same_strings(a->graphql_queries, b->graphql_queries) &&
-	       same_strings(a->graphql_mutations, b->graphql_mutations) &&
-	       same_strings(a->graphql_subscriptions, b->graphql_subscriptions);
-}
-
 static bool same_addresses(const struct allow_rule *a, const struct allow_rule *b)
 {
 	return a->allow_private == b->allow_private && a->n_private_ranges == b->n_private_ranges &&
@@ -159,8 +142,7 @@ static bool go_on(struct stream *s, const struct verdict *v)
 {
 	const struct allow_rule *was = s->verdict.rule;
 
-	/* A body is not judged twice. */
-	if (!same_bodies(was, v->rule))
+	if (s->kind != NET_KIND_TUNNEL && !chain_stands(s, v))
 		return false;
 	if (!s->dial && !s->waits && !s->up) /* it still waits for its body or a token */
 		adopt(s, v);
@@ -184,15 +166,25 @@ static bool judge_again(struct stream *s)
 	return false;
 }
 
-static uint32_t judge_all_again(struct broker *b)
+static uint32_t judge_some_again(struct broker *b, bool that_wait)
 {
 	struct stream *s, *tmp;
 	uint32_t closed = 0;
 
 	HASH_ITER (hh, b->streams.open, s, tmp)
-		if (!stream_is_over(s) && s->verdict.allow && !judge_again(s))
+		if ((s->waits != NULL) == that_wait && !stream_is_over(s) && s->verdict.allow &&
+			!judge_again(s))
 			closed++;
 	return closed;
+}
+
+/* If a stream is broken off, those that wait for its connection dial themselves. So the ones that
+ * wait are judged first. */
+static uint32_t judge_all_again(struct broker *b)
+{
+	uint32_t closed = judge_some_again(b, true);
+
+	return closed + judge_some_again(b, false);
 }
 
 /* --- the end --- */
@@ -230,6 +222,7 @@ static int replace(struct reload *r)
 	if (net_send_forget(&b->net) < 0)
 		broker_fail(b);
 	m.closed = judge_all_again(b);
+	origin_close_probes(b);
 	allowlist_free(was);
 	broker_flush_later(b);
 	tell_supervisor(r, m.rules);

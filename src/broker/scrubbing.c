@@ -109,6 +109,11 @@ struct str scrubbing_end(struct stream *s)
 	return c ? scrub_end(c->scrub) : STR_NULL;
 }
 
+static bool scrubbing_stands(const struct stream *s, const struct verdict *v)
+{
+	return s->verdict.rule->scrub || !v->rule->scrub;
+}
+
 static void scrubbing_log(const struct stream *s, struct netlog_event *ev)
 {
 	const struct scrubbing *c = scrubbing_of(s);
@@ -130,6 +135,7 @@ const struct filter filter_scrub = {
 	.response_fields = scrubbing_response_fields,
 	.response_data = scrubbing_response_data,
 	.response_end = scrubbing_response_end,
+	.stands = scrubbing_stands,
 	.log = scrubbing_log,
 	.free = scrubbing_free,
 };

@@ -26,6 +26,31 @@ static void test_pool(void)
 	world_stop(&w);
 }
 
+/* Nor is one that was made under the old one, and waits when its last request is over. */
+static void test_pool_later(void)
+{
+	struct netconf_replaced m = {0};
+	struct got r = {0};
+	struct world w;
+	uint32_t id;
+
+	world_start(&w, NULL);
+	rig_serve(&w.g);
+	w.g.stalled = true;
+	id = rig_open(&w.g, &(struct ask){.host = "a.site.test", .target = "/big/3000000"});
+	wait_head(&w, id, &r);
+	check_int(set_policy(&w, ONLY_A, &m, NULL), 0);
+	must(net_send_credit(&w.g.net, id, (uint32_t)r.bytes) == 0);
+	rig_flush(&w.g);
+	w.g.stalled = false;
+	rig_collect(&w.g, id, &r, PATIENCE_MS);
+	check(r.ended && r.bytes == 3000000);
+	got_done(&r);
+	check(world_gets(&w, &(struct ask){.host = "a.site.test", .target = "/hello"}, "hello"));
+	check_int(test_origin_accepted(w.plain), 2);
+	world_stop(&w);
+}
+
 static void private_yaml(char *ret, size_t size, uint16_t port, const char *ranges)
 {
 	snprintf(ret, size,
@@ -154,7 +179,8 @@ static void test_body(void)
 		unsigned closed, status;
 	} cases[] = {
 		{GRAPHQL("me"), 0, 200},
-		{GRAPHQL("me, you"), 1, 503},
+		{GRAPHQL("me, you"), 0, 200},
+		{GRAPHQL("you"), 0, 403},
 		{"url_prefixes: [{host: a.site.test, path: /sink}]\n", 1, 503},
 		{GRAPHQL("me"), 0, 200},
 	};
@@ -186,6 +212,70 @@ static void test_body(void)
 		got_done(&r);
 	}
 	world_stop(&w);
+}
+
+#define MESSAGES "domains: [api.anthropic.com, a.site.test, open.test]\n"
+#define MESSAGES_NONE "domains: [api.anthropic.com, a.site.test]\n"
+#define FETCH "{\"tools\":[{\"type\":\"web_fetch_1\",\"allowed_domains\":[\"open.test\"]}]}"
+
+/* Send a request to the Messages API and replace the policy. */
+static void set_under_way(
+	struct world *w, const char *body, const char *yaml, unsigned closed, struct got *ret)
+{
+	struct netconf_replaced m = {0};
+	uint32_t id;
+
+	*ret = (struct got){0};
+	check_int(set_policy(w, MESSAGES, &m, NULL), 0);
+	id = rig_open(&w->g, &(struct ask){.scheme = NET_HTTPS,
+				     .host = "api.anthropic.com",
+				     .method = "POST",
+				     .target = "/never",
+				     .fields = {"X-Original-URL", "/v1/messages"},
+				     .body = NET_BODY_LENGTH,
+				     .length = strlen(body)});
+	rig_data(&w->g, id, body, strlen(body));
+	rig_end(&w->g, id);
+	rig_collect(&w->g, id, ret, 300);
+	check_int(ret->status, 0);
+	check_int(set_policy(w, yaml, &m, NULL), 0);
+	check_int(m.closed, closed);
+	rig_collect(&w->g, id, ret, closed ? PATIENCE_MS : 100);
+	must(net_send_reset(&w->g.net, id, NET_RESET_CANCELLED) == 0);
+	rig_flush(&w->g);
+}
+
+/* What a request relies on is judged again with it, also if its own host stays in the policy:
+ * before it was sent, and after. */
+static void test_relied_on(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t n = sizeof(a);
+	struct world w;
+	struct got r;
+
+	must(silent >= 0 && bind(silent, (struct sockaddr *)&a, n) == 0 && listen(silent, 8) == 0);
+	must(getsockname(silent, (struct sockaddr *)&a, &n) == 0);
+	for (int sent = 0; sent < 2; sent++) {
+		const struct test_cert cert = {.ca = world_ca, .dns = "api.anthropic.com"};
+
+		world_start(&w, sent ? &cert : NULL);
+		rig_connect_to(&w.g, "api.anthropic.com", 443,
+			sent ? test_origin_port(w.tls) : ntohs(a.sin_port));
+		rig_serve(&w.g);
+		set_under_way(&w, FETCH, MESSAGES_NONE, 1, &r);
+		check(r.status == 503 && got_has(&r, "policy_replaced"));
+		got_done(&r);
+		set_under_way(&w, FETCH, MESSAGES "  # the same\n", 0, &r);
+		check(r.status == 0 && !r.reset);
+		got_done(&r);
+		set_under_way(&w, "{}", MESSAGES_NONE, 0, &r);
+		check(r.status == 0 && !r.reset);
+		got_done(&r);
+		world_stop(&w);
+	}
+	close(silent);
 }
 
 /* What was let through unscrubbed does not go on under a policy that wants it scrubbed. */
@@ -263,11 +353,13 @@ static void test_addresses(void)
 int main(void)
 {
 	run_test(test_pool);
+	run_test(test_pool_later);
 	run_test(test_pool_of_each_rule);
 	run_test(test_addresses);
 	run_test(test_dialling);
 	run_test(test_guarded_path);
 	run_test(test_body);
+	run_test(test_relied_on);
 	run_test(test_scrub);
 	return tap_done();
 }

@@ -352,6 +352,7 @@ void upstream_new(struct stream *s, int fd)
 	u->http1 = s->http1;
 	s->up = u;
 	u->key = pool_key(s);
+	u->policy = b->policy_number;
 	u->since = s->active = loop_now(b->loop);
 	s->keep = false;
 	/* In a tunnel the TLS is the client's own. */

@@ -63,6 +63,7 @@ struct upstream {
 		out_ended; /* a tunnel: the origin sends no more; it was told that we do not */
 	uint64_t since;    /* monotonic: when its handshake began */
 	uint64_t until;    /* monotonic: if it is idle, it serves no request from then on */
+	unsigned policy;   /* number of the policy that it was made under */
 	struct pool_key key;
 };
 

@@ -27,6 +27,7 @@ void filter_result_init(struct filter_result *r)
 {
 	*r = (struct filter_result){
 		.detail = {.max = FILTER_DETAIL_MAX}, .body = {.max = TOOLS_BODY_MAX * 2}};
+	r->relies.list = BUF_INIT(TOOLS_RELIES_MAX);
 	for (unsigned i = 0; i < FILTERS; i++)
 		r->tag[i] = BUF_INIT(FILTER_TAG_MAX + 32);
 }
@@ -35,6 +36,7 @@ void filter_result_done(struct filter_result *r)
 {
 	buf_done(&r->detail);
 	buf_done(&r->body);
+	buf_done(&r->relies.list);
 	for (unsigned i = 0; i < FILTERS; i++)
 		buf_done(&r->tag[i]);
 }
@@ -189,4 +191,15 @@ void filter_run(
 		else if (ret->changed)
 			body = buf_str(&ret->body);
 	}
+}
+
+int filter_stands(const struct filter_request *was, const struct filter_request *now, unsigned set,
+	const struct filter_relies *relies)
+{
+	int r = 1;
+
+	for (unsigned i = 0; i < FILTERS && r > 0; i++)
+		if (set & 1U << i)
+			r = filters[i]->stands(was, now, relies);
+	return r;
 }

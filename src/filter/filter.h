@@ -29,6 +29,13 @@ struct filter_request {
 /* In the order in which they run. */
 enum filter_place { FILTER_PLACE_GRAPHQL, FILTER_PLACE_TOOLS, FILTERS };
 
+/* What a request that goes on may reach only because policy opens it. */
+struct filter_relies {
+	struct buf list; /* as tools.h says */
+	unsigned n;
+	bool more; /* than is in the list */
+};
+
 struct filter_result {
 	/* NULL: the request may go on. Else the error word and the message of the answer (403);
 	 * both are static. */
@@ -41,6 +48,7 @@ struct filter_result {
 	 * checksums of the old body. */
 	bool changed;
 	struct buf body;
+	struct filter_relies relies;
 };
 
 void filter_result_init(struct filter_result *r);
@@ -57,6 +65,12 @@ size_t filter_body_max(unsigned set);
  * the request is refused as filter_error. */
 void filter_run(
 	const struct filter_request *req, unsigned set, struct str body, struct filter_result *ret);
+
+/* Return 1 if a request that a set of filters let pass as `was` may also go on as `now`, with
+ * another policy and rule; 0 if not, or if that is not known; or -ENOMEM. The body is not needed.
+ */
+_warn_unused_ int filter_stands(const struct filter_request *was, const struct filter_request *now,
+	unsigned set, const struct filter_relies *relies);
 
 /* Fill ret with the refusal of a body that is longer than filter_body_max. */
 void filter_too_large(unsigned set, struct filter_result *ret);

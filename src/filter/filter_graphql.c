@@ -2,6 +2,7 @@
 /* Theory of operation: a request may pass only if it will certainly be executed as it was judged:
  * POST, one JSON object in the body, nothing in the URL, no header that changes the method or the
  * path. */
+#include "base/strv.h"
 #include "filter/filter_internal.h"
 
 static int graphql_selects(const struct filter_request *req)
@@ -66,10 +67,21 @@ static int graphql_run(const struct filter_request *req, struct str body, struct
 		"This GraphQL operation is not in the network allowlist.", buf_str(&detail));
 }
 
+static int graphql_stands(const struct filter_request *was, const struct filter_request *now,
+	_unused_ const struct filter_relies *relies)
+{
+	const struct allow_rule *a = was->rule, *b = now->rule;
+
+	return strv_eq(a->graphql_queries, b->graphql_queries) &&
+	       strv_eq(a->graphql_mutations, b->graphql_mutations) &&
+	       strv_eq(a->graphql_subscriptions, b->graphql_subscriptions);
+}
+
 const struct body_filter filter_graphql = {
 	.name = "graphql",
 	.body_max = GQL_SOURCE_MAX,
 	.selects = graphql_selects,
 	.run = graphql_run,
+	.stands = graphql_stands,
 	.unreadable = graphql_unreadable,
 };

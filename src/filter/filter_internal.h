@@ -13,6 +13,9 @@ struct body_filter {
 	int (*selects)(const struct filter_request *req);
 	/* Run over a body without content coding. Return 0, or a negative errno. */
 	int (*run)(const struct filter_request *req, struct str body, struct filter_result *res);
+	/* As filter_stands(). */
+	int (*stands)(const struct filter_request *was, const struct filter_request *now,
+		const struct filter_relies *relies);
 	/* Refuse a body that cannot be read at all: `detail` is "<too-large>" and the like. */
 	int (*unreadable)(struct filter_result *res, struct str detail);
 };

@@ -90,10 +90,17 @@ static int tools_run(const struct filter_request *req, struct str body, struct f
 	return r == 0 && changed && !res->error ? write_back(body, value, res) : r;
 }
 
+static int tools_stands(_unused_ const struct filter_request *was, const struct filter_request *now,
+	const struct filter_relies *relies)
+{
+	return relies->more ? 0 : tools_are_open(now->policy, buf_str(&relies->list));
+}
+
 const struct body_filter filter_tools = {
 	.name = "tools",
 	.body_max = TOOLS_BODY_MAX,
 	.selects = tools_selects,
 	.run = tools_run,
+	.stands = tools_stands,
 	.unreadable = tools_unreadable,
 };

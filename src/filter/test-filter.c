@@ -405,6 +405,60 @@ static void test_decoding_is_bounded(void)
 	tear_down(&w);
 }
 
+/* Whether a Messages API request that was let pass may go on under another policy. */
+static int stands(const char *body, const char *other)
+{
+	_cleanup_(allowlist_freep) struct allowlist *list = allowlist_new();
+	struct filter_request now;
+	struct world w;
+	int r;
+
+	must(list && allowlist_add_yaml(list, str_from(other), "b.yaml", NULL) == 0);
+	set_up(&w, "POST", "api.anthropic.com", "/v1/messages");
+	filter_run(&w.req, w.set, str_from(body), &w.result);
+	check(!w.result.error);
+	now = w.req;
+	now.policy = list;
+	r = filter_stands(&w.req, &now, w.set, &w.result.relies);
+	tear_down(&w);
+	return r;
+}
+
+static void test_another_policy(void)
+{
+#define FETCH(domains) "{\"tools\":[{\"type\":\"web_fetch_1\",\"allowed_domains\":[" domains "]}]}"
+#define SOURCE(url) "{\"source\":{\"type\":\"url\",\"url\":\"" url "\"}}"
+#define SERVER(url) "{\"mcp_servers\":[{\"url\":\"" url "\"}]}"
+	static const char same[] = "domains: [open.test]", none[] = "domains: []",
+			  get[] = "url_prefixes: [{host: open.test, methods: [GET]}]",
+			  path[] = "url_prefixes: [{host: open.test, path: /a}]";
+	struct buf many = BUF_INIT(4096);
+
+	check_int(stands("{}", none), 1);
+	check_int(stands("{\"tools\":[{\"type\":\"web_search_1\"}]}", none), 1);
+	check_int(stands(FETCH("\"open.test\""), same), 1);
+	check_int(stands(FETCH("\"open.test\""), get), 1);
+	check_int(stands(FETCH("\"open.test\""), path), 0);
+	check_int(stands(FETCH("\"open.test/a\""), none), 0);
+	check_int(stands(FETCH("\"other.test\""), none), 1); /* it was taken out */
+	check_int(stands(FETCH("\"open.test\", \"other.test\""), none), 0);
+	check_int(stands(SOURCE("https://open.test/a"), path), 1);
+	check_int(stands(SOURCE("https://open.test/b"), path), 0);
+	check_int(stands(SERVER("https://open.test/a"), same), 1);
+	check_int(stands(SERVER("https://open.test/a"), get), 0);
+	/* What is too much to be written down does not stand. */
+	for (unsigned n = 64; n <= 65; n++) {
+		buf_clear(&many);
+		must(buf_printf(&many,
+			     "{\"tools\":[{\"type\":\"web_fetch_1\",\"allowed_domains\":[") == 0);
+		for (unsigned i = 0; i < n; i++)
+			must(buf_printf(&many, "%s\"open.test\"", i ? "," : "") == 0);
+		must(buf_printf(&many, "]}]}") == 0);
+		check_int(stands(buf_cstr(&many), same), n == 64);
+	}
+	buf_done(&many);
+}
+
 static void test_limits(void)
 {
 	struct world w;
@@ -437,6 +491,7 @@ int main(void)
 	run_test(test_tools_unreadable);
 	run_test(test_coded_bodies);
 	run_test(test_decoding_is_bounded);
+	run_test(test_another_policy);
 	run_test(test_limits);
 	allowlist_free(policy);
 	return tap_done();

@@ -115,7 +115,10 @@ static int judge_domain(struct walk *w, struct str domain)
 		r = count_question(w);
 	if (r != 0)
 		return r < 0 ? r : 2;
-	return tools_host_is_open(w->policy, domain);
+	r = tools_is_open(w->policy, TOOLS_HOST, domain);
+	if (r > 0)
+		tools_rely(&w->res->relies, TOOLS_HOST, domain);
+	return r;
 }
 
 /* Add the open domains of a list to `kept`, and the first of the others to names. Return 1 if the
@@ -227,7 +230,7 @@ static int trim_tools(struct walk *w, json_t *tools)
 }
 
 /* Judge a URL that Anthropic's servers would open: each of the methods must be allowed. */
-static int judge_url(struct walk *w, const json_t *url, bool post)
+static int judge_url(struct walk *w, const json_t *url, enum tools_what what)
 {
 	int r;
 
@@ -236,11 +239,9 @@ static int judge_url(struct walk *w, const json_t *url, bool post)
 	r = count_question(w);
 	if (r != 0)
 		return r;
-	r = 1;
-	if (post)
-		r = tools_url_is_open(w->policy, STR("POST"), json_str(url));
+	r = tools_is_open(w->policy, what, json_str(url));
 	if (r > 0)
-		r = tools_url_is_open(w->policy, STR("GET"), json_str(url));
+		tools_rely(&w->res->relies, what, json_str(url));
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return refuse(w, "tool_url_blocked",
@@ -253,10 +254,11 @@ static int judge_url(struct walk *w, const json_t *url, bool post)
 /* Judge one server, or a list of them. */
 static int judge_servers(struct walk *w, const json_t *servers)
 {
-	int r = judge_url(w, json_object_get(servers, "url"), true);
+	int r = judge_url(w, json_object_get(servers, "url"), TOOLS_GET_AND_POST);
 
 	for (size_t i = 0; r == 0 && i < json_array_size(servers); i++)
-		r = judge_url(w, json_object_get(json_array_get(servers, i), "url"), true);
+		r = judge_url(
+			w, json_object_get(json_array_get(servers, i), "url"), TOOLS_GET_AND_POST);
 	return r;
 }
 
@@ -273,7 +275,7 @@ static int walk_object(struct walk *w, json_t *object)
 			"A type in this request holds half of a character, so it cannot be judged.",
 			type);
 	if (str_ieq(type, STR("url")))
-		r = judge_url(w, json_object_get(object, "url"), false);
+		r = judge_url(w, json_object_get(object, "url"), TOOLS_GET);
 	for (void *it = json_object_iter(object); r == 0 && it;
 		it = json_object_iter_next(object, it)) {
 		struct str key = str_from(json_object_iter_key(it));

@@ -21,6 +21,12 @@
 #define TOOLS_BODY_MAX (32U << 20)
 #define TOOLS_VALUES_MAX 250000  /* in a body; a value takes up to 250 bytes of memory */
 #define TOOLS_STEPS_MAX 10000000 /* hosts and URLs that are judged, times rules */
+/* Of hosts and URLs that are asked for again when the policy is replaced. */
+#define TOOLS_RELIES_MAX 4096
+#define TOOLS_RELIES_N 64
+
+/* A question about the policy. */
+enum tools_what { TOOLS_HOST, TOOLS_GET, TOOLS_GET_AND_POST };
 
 /* Refuse the request or trim the body; res also gets the tag. *ret_changed is set if the body was
  * changed. Return 0 or a negative errno. */
@@ -34,6 +40,14 @@ bool tools_is_too_complex(struct str text);
 /* Return 1 if a host (as in a tool's configuration: a name, perhaps followed by a path) is open for
  * GET by https with every path, else 0, or -ENOMEM. */
 _warn_unused_ int tools_host_is_open(const struct allowlist *policy, struct str host);
+
+/* Return 1 if text, a host or a URL, is open in this way, else 0, or -ENOMEM. */
+_warn_unused_ int tools_is_open(
+	const struct allowlist *policy, enum tools_what what, struct str text);
+/* Write down that a request relies on this. */
+void tools_rely(struct filter_relies *relies, enum tools_what what, struct str text);
+/* Return 1 if all that was written down is open, else 0, or -ENOMEM. */
+_warn_unused_ int tools_are_open(const struct allowlist *policy, struct str list);
 
 /* Return 1 if a method is allowed on a URL, else 0, or -ENOMEM. Only http and https URLs in ASCII
  * without user information can be allowed. */

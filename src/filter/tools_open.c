@@ -84,3 +84,43 @@ int tools_url_is_open(const struct allowlist *policy, struct str method, struct 
 	req.target = buf_str(&target);
 	return r < 0 ? r : decide(policy, &req);
 }
+
+int tools_is_open(const struct allowlist *policy, enum tools_what what, struct str text)
+{
+	int r = 1;
+
+	if (what == TOOLS_HOST)
+		return tools_host_is_open(policy, text);
+	if (what == TOOLS_GET_AND_POST)
+		r = tools_url_is_open(policy, STR("POST"), text);
+	return r > 0 ? tools_url_is_open(policy, STR("GET"), text) : r;
+}
+
+void tools_rely(struct filter_relies *relies, enum tools_what what, struct str text)
+{
+	unsigned char head[3] = {
+		(unsigned char)what, (unsigned char)(text.n >> 8), (unsigned char)text.n};
+
+	if (relies->n < TOOLS_RELIES_N && text.n <= UINT16_MAX &&
+		sizeof(head) + text.n <= buf_room(&relies->list) &&
+		buf_add(&relies->list, head, sizeof(head)) == 0 &&
+		buf_add_str(&relies->list, text) == 0)
+		relies->n++;
+	else
+		relies->more = true;
+}
+
+int tools_are_open(const struct allowlist *policy, struct str list)
+{
+	int r = 1;
+
+	while (r > 0 && list.n >= 3) {
+		const unsigned char *head = (const unsigned char *)list.p;
+		enum tools_what what = head[0];
+		size_t n = (size_t)head[1] << 8 | head[2];
+
+		r = tools_is_open(policy, what, str_prefix(str_from_index(list, 3), n));
+		list = str_from_index(list, 3 + n);
+	}
+	return r;
+}
