@@ -159,7 +159,7 @@ static void aws_view_room(const struct stream *s, struct view *v)
 		aws_add_field(v, STR("transfer-encoding"), STR("chunked"));
 	else if (!(s->head.flags & HTTP_HAS_LENGTH))
 		aws_add_field(v, STR("content-length"), STR("0"));
-	if (s->expects)
+	if (s->expect.asked)
 		aws_add_field(v, STR("expect"), STR("100-continue"));
 }
 

@@ -22,6 +22,7 @@ enum {
 
 #define CONNECT_USEC (10 * USEC_PER_SEC)
 #define FETCH_USEC (30 * USEC_PER_SEC)
+#define EXPECT_USEC (1 * USEC_PER_SEC) /* for an origin to say 100 */
 #define STALL_USEC (60 * 60 * USEC_PER_SEC)
 #define FIRST_SWEEP_USEC (1 * USEC_PER_SEC)
 #define SWEEP_USEC (5 * USEC_PER_SEC)

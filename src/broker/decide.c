@@ -37,15 +37,6 @@ void request_go(struct stream *s, bool fresh)
 		dial_start(s);
 }
 
-/* RFC 9110 10.1.1: tell the client, which waits, that its body will be taken. */
-static int say_continue(struct stream *s)
-{
-	struct net_response m = {.stream = s->id, .status = 100};
-	struct net_fields_out f = net_begin_response(&s->broker->net, NET_INTERIM, &m);
-
-	return net_end_fields(&f);
-}
-
 /* Return the name of a field that some server could read as a framing, routing or credential field,
  * because it takes '_' for '-'; or a null view (INV-UNDECIDABLE). */
 static struct str find_lookalike(const struct http_fields *f)
@@ -141,8 +132,7 @@ static void collect(struct stream *s, size_t max)
 {
 	stream_go(s, STREAM_COLLECTING);
 	request_body_collect(s, max);
-	if (s->expects && say_continue(s) < 0)
-		broker_fail(s->broker);
+	expect_continue(s);
 }
 
 void decide_request(struct stream *s)
@@ -216,8 +206,8 @@ void requests_go(struct broker *b)
 			refuse_unlogged(s);
 			continue;
 		}
-		if (s->expects && !s->whole && !offline_is_early(s) && say_continue(s) < 0)
-			broker_fail(b);
+		if (b->offline && !offline_is_early(s))
+			expect_continue(s);
 		request_go(s, false);
 	}
 }

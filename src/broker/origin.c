@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: when a TLS connection shows which protocol an origin speaks, this is
- * remembered, for a limited number of origins. It has to be known before the room's side of a
- * connection can agree on HTTP/2 (a call that needs trailers gets nowhere over HTTP/1.1), so
- * callers may ask for it. Then a connection is made (INV-JUDGED-FIRST: only if a rule lists the
- * host for https on that port; its addresses are judged by that rule). It goes to the pool, where
- * the next request finds it. The stream that makes it has no request and is in no table. */
+ * remembered, for a limited number of origins, as is whether an origin says 100 (expect.c). It has
+ * to be known before the room's side of a connection can agree on HTTP/2 (a call that needs
+ * trailers gets nowhere over HTTP/1.1), so callers may ask for it. Then a connection is made
+ * (INV-JUDGED-FIRST: only if a rule lists the host for https on that port; its addresses are judged
+ * by that rule). It goes to the pool, where the next request finds it. The stream that makes it has
+ * no request and is in no table. */
 #include "broker/origin.h"
 #include "base/clock.h"
 #include "broker/broker_internal.h"
@@ -24,7 +25,8 @@ enum { ORIGINS_MAX = 256, KEY_MAX = 8 + HOST_MAX };
 
 struct origin {
 	UT_hash_handle hh; /* in the order in which they were met */
-	bool h2;
+	bool known, h2;    /* known: which protocol it speaks */
+	bool mute;         /* says no 100 */
 	char key[KEY_MAX];
 };
 
@@ -67,24 +69,49 @@ bool origin_speaks_h2(struct broker *b, const struct host *host, uint16_t port)
 	return o && o->h2;
 }
 
-void origin_learn(struct broker *b, const struct host *host, uint16_t port, bool h2)
+/* Return NULL without memory: it will be found out again. */
+static struct origin *find_or_add(struct broker *b, const struct host *host, uint16_t port)
 {
 	struct origin *o = find(b, host, port);
 
-	if (o) {
-		o->h2 = h2;
-		return;
-	}
+	if (o)
+		return o;
 	if (HASH_COUNT(b->origins) >= ORIGINS_MAX)
 		forget(b, b->origins);
 	o = calloc(1, sizeof(*o));
 	if (!o)
-		return; /* it will be found out again */
-	o->h2 = h2;
+		return NULL;
 	set_key(host, port, o->key);
 	HASH_ADD_STR(b->origins, key, o);
-	if (!o->hh.tbl)
-		free(o);
+	if (o->hh.tbl)
+		return o;
+	free(o);
+	return NULL;
+}
+
+void origin_learn(struct broker *b, const struct host *host, uint16_t port, bool h2)
+{
+	struct origin *o = find_or_add(b, host, port);
+
+	if (!o)
+		return;
+	o->known = true;
+	o->h2 = h2;
+}
+
+bool origin_is_mute(struct broker *b, const struct host *host, uint16_t port)
+{
+	const struct origin *o = find(b, host, port);
+
+	return o && o->mute;
+}
+
+void origin_learn_mute(struct broker *b, const struct host *host, uint16_t port)
+{
+	struct origin *o = find_or_add(b, host, port);
+
+	if (o)
+		o->mute = true;
 }
 
 /* Return the rule that lists the host for https on this port, whatever its paths and methods, or
@@ -199,14 +226,15 @@ int origin_protocol(struct broker *b, const struct host *host, uint16_t port,
 	struct origin_query *q, bool *ret_h2)
 {
 	const struct origin *o = find(b, host, port);
-	const struct allow_rule *rule = o ? NULL : listed(b, host, port);
+	bool known = o && o->known;
+	const struct allow_rule *rule = known ? NULL : listed(b, host, port);
 	struct origin_probe *p = rule ? find_probe(b, host, port) : NULL;
 	bool fresh = rule && !p;
 
 	if (fresh)
 		p = probe_new(b, host, port, rule);
 	if (!p) {
-		*ret_h2 = o && o->h2;
+		*ret_h2 = known && o->h2;
 		return 1;
 	}
 	q->probe = p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Which protocol origins speak over TLS (ALPN). */
+/* What is known of origins: which protocol they speak over TLS (ALPN), and whether they say 100. */
 
 #include "base/macro.h"
 #include "policy/host.h"
@@ -28,6 +28,9 @@ _warn_unused_ int origin_protocol(struct broker *b, const struct host *host, uin
 void origin_forget(struct origin_query *q);
 bool origin_speaks_h2(struct broker *b, const struct host *host, uint16_t port);
 void origin_learn(struct broker *b, const struct host *host, uint16_t port, bool h2);
+/* Whether it is known to send no 100 (expect.c). */
+bool origin_is_mute(struct broker *b, const struct host *host, uint16_t port);
+void origin_learn_mute(struct broker *b, const struct host *host, uint16_t port);
 /* Called for the stream of a probe: u is its connection; or the stream closes. */
 void origin_probed(struct stream *s, struct upstream *u);
 void origin_probe_closed(struct stream *s);

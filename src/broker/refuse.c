@@ -43,7 +43,7 @@ static json_t *text(struct str s)
 static bool must_close(const struct stream *s)
 {
 	return s->request != REQUEST_ENDED && s->kind == NET_KIND_HTTP &&
-	       (s->expects || s->framing != NET_BODY_LENGTH || s->length > SMALL_BODY);
+	       (s->expect.asked || s->framing != NET_BODY_LENGTH || s->length > SMALL_BODY);
 }
 
 /* Every gRPC client says that it reads trailers. */

@@ -70,7 +70,9 @@ bool response_interim(struct stream *s, struct http_head *h)
 	struct net_response m = {.stream = s->id, .status = h->status};
 	struct net_fields_out f;
 
-	if (h->status == 100 || s->fetch) /* we send our own 100 when the client asks for it */
+	if (h->status == 100)
+		expect_interim(s);
+	if (h->status == 100 || s->fetch)
 		return true;
 	clean_head(s, h);
 	f = net_begin_response(&s->broker->net, NET_INTERIM, &m);
@@ -110,6 +112,7 @@ bool response_head(struct stream *s, struct http_head *h)
 		s->fetch->status = h->status;
 		return true;
 	}
+	expect_answered(s, h);
 	if (lacks_status(s, h)) {
 		refuse_upstream(s, 502, "grpc_needs_trailers",
 			"the host speaks HTTP/1.1 and sends no trailers, without which gRPC has no "

@@ -134,6 +134,7 @@ void stream_close(struct stream *s)
 	stream_go(s, STREAM_CLOSED);
 	bounds_answer(s);
 	bounds_request(s);
+	expect_done(s);
 	dial_cancel(s);
 	upstream_detach(s);
 	if (s->hh.tbl)
@@ -366,7 +367,7 @@ static int on_open(struct broker *b, struct str payload)
 	s->framing = m.body;
 	s->te_trailers = m.te_trailers;
 	s->length = m.length;
-	s->expects = m.expect_continue && m.body != NET_BODY_NONE;
+	s->expect.asked = m.expect_continue && m.body != NET_BODY_NONE;
 	s->request = m.body == NET_BODY_NONE ? REQUEST_ENDED : REQUEST_OPEN;
 	s->is_head = str_eq(m.method, STR("HEAD"));
 	s->idempotent = is_idempotent(m.method);
@@ -412,6 +413,7 @@ static int on_data(struct stream *s, struct str payload)
 	s->bytes_out += bytes.n;
 	s->broker->bytes_out += bytes.n;
 	tape_sent(s, bytes);
+	expect_body(s);
 	request_body_add(s, bytes);
 	return 0;
 }
@@ -454,6 +456,7 @@ static int on_end(struct stream *s, struct str payload)
 		return r;
 	dropped = s->request == REQUEST_DROPPED;
 	s->request = REQUEST_ENDED;
+	expect_body(s);
 	if (!dropped)
 		tape_sent_end(s);
 	if (r > 0)

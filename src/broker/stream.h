@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "broker/chain.h"
 #include "broker/constants.h"
+#include "broker/expect.h"
 #include "broker/tape.h"
 #include "http/msg.h"
 #include "ipc/netchan.h"
@@ -63,7 +64,8 @@ struct stream {
 	char *shown; /* the target as the room wrote it, if that in the head is different */
 	enum net_body framing;
 	uint64_t length; /* NET_BODY_LENGTH: still to come */
-	bool is_head, idempotent, expects;
+	bool is_head, idempotent;
+	struct expectation expect;
 	struct verdict verdict;
 	struct allowlist *policy; /* of the verdict's rule; a reference */
 	unsigned policy_number;

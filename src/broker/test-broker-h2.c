@@ -53,6 +53,22 @@ static void test_without_a_body(void)
 	world_stop(&w);
 }
 
+/* Send the body when the origin asks for it. */
+static void ask_expecting(struct world *w, const char *target, struct got *ret)
+{
+	uint32_t id = rig_open(&w->g, &(struct ask){HTTPS, .method = "PUT", .target = target,
+					      .body = NET_BODY_STREAM, .expects = true});
+
+	*ret = (struct got){0};
+	for (int i = 0; i < 200 && ret->interims == 0 && !ret->ended; i++)
+		rig_collect(&w->g, id, ret, 100);
+	if (ret->ended)
+		return;
+	rig_data(&w->g, id, "hello", 5);
+	rig_end(&w->g, id);
+	rig_collect(&w->g, id, ret, 20000);
+}
+
 static void test_interim_and_trailers(void)
 {
 	struct world w;
@@ -63,6 +79,14 @@ static void test_interim_and_trailers(void)
 	check_int(r.interims, 1);
 	check(r.status == 200 && r.ended);
 	got_done(&r);
+	ask_expecting(&w, "/sink", &r);
+	check(r.interims == 1 && r.status == 200 && r.ended);
+	check_str(buf_str(&r.text), "5");
+	got_done(&r);
+	ask_expecting(&w, "/status/417", &r);
+	check(r.interims == 0 && r.status == 417 && r.ended);
+	got_done(&r);
+	check(world_seen(&w.tls_seen, "\nexpect: 100-continue\n"));
 	rig_ask(&w.g, &(struct ask){HTTPS, .target = "/trailers"}, &r);
 	check(r.status == 200 && r.ended && got_field(&r, "grpc-status: 0"));
 	check_str(buf_str(&r.text), "hello");

@@ -75,6 +75,8 @@ static void write_down(struct server *s, const struct http_head *h)
 	for (unsigned i = 0; i < h->fields.n; i++)
 		test_need(buf_printf(&b, "%.*s: %.*s\n", STR_FMT(http_fields_name(&h->fields, i)),
 				  STR_FMT(http_fields_value(&h->fields, i))) == 0);
+	if (h->flags & HTTP_EXPECT_CONTINUE)
+		test_need(buf_add_str(&b, STR("expect: 100-continue\n")) == 0);
 	origin_note(s->seen, buf_str(&b));
 	buf_done(&b);
 }
@@ -173,6 +175,8 @@ static void on_head(void *arg, struct h2_stream *st, struct http_head *h)
 	DL_APPEND(s->calls, call);
 	h2_stream_set_user(st, call);
 	write_down(s, h);
+	if ((h->flags & HTTP_EXPECT_CONTINUE) && str_eq(http_head_target(h), STR("/sink")))
+		respond(st, 100, UINT64_MAX, 0);
 	start(s, st, call, http_head_target(h));
 }
 

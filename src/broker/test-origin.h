@@ -24,7 +24,7 @@ struct origin_seen {
 void origin_serve(struct test_conn *c, void *arg);
 /* The same over HTTP/2 (HTTP/1.1 if that was agreed on). The heads that it has seen are
  * "GET /path HTTP/2\nname: value\n".
- *	/hello	/big/N	/never	as above	/sink	the same, and the request's trailers
+ *	/hello	/big/N	/never	as above	/sink	the same, and the trailers; 100 if asked
  *	/interim	103, then "hello"	/only	a head alone
  *	/trailers	"hello" and a trailer	/bidi	what comes, as it comes, and a trailer
  *	/bidi/TYPE	the same, and says that it is of this type

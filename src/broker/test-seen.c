@@ -25,6 +25,8 @@ bool take_frame(int ms)
 	if (f.type == NET_HEAD) {
 		must(net_get_response(f.payload, &m, &in));
 		s->status = m.status;
+	} else if (f.type == NET_INTERIM) {
+		s->interims++;
 	} else if (f.type == NET_DATA) {
 		must(net_get_data(f.payload, &id, &data));
 		data = str_prefix(data, sizeof(s->text) - 1 - MIN(s->bytes, sizeof(s->text) - 1));
@@ -107,13 +109,21 @@ void busy_done(struct busy *b)
 	close(b->fd);
 }
 
-int accept_and_read(int listener)
+int accept_and_get(int listener, char *ret, size_t size)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+
+	must(n > 0);
+	ret[n] = '\0';
+	return fd;
+}
+
+int accept_and_read(int listener)
+{
 	char bytes[4096];
 
-	must(fd >= 0 && read(fd, bytes, sizeof(bytes)) > 0);
-	return fd;
+	return accept_and_get(listener, bytes, sizeof(bytes));
 }
 
 void write_z(int fd, const char *text)

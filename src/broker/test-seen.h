@@ -17,7 +17,7 @@ extern struct rig g;
 
 /* What came of each stream. */
 extern struct seen {
-	unsigned status;
+	unsigned status, interims;
 	bool over, reset;
 	size_t bytes;
 	unsigned pieces; /* frames that they came in */
@@ -48,6 +48,7 @@ void busy_done(struct busy *b);
 
 /* Accept a connection and read what comes first. */
 int accept_and_read(int listener);
+int accept_and_get(int listener, char *ret, size_t size);
 void write_z(int fd, const char *text);
 void start(const char *yaml, uint16_t port);
 void stop(void);

@@ -259,6 +259,7 @@ static void begin(struct upstream *u, struct stream *s)
 	u->stream = u->ops->room ? NULL : s;
 	s->went_out = true;
 	request_body_rewind(s);
+	expect_begin(s);
 	u->ops->begin(u, s);
 }
 

@@ -280,7 +280,7 @@ static int send_head(struct h2_origin *o, struct leg *l)
 	struct stream *s = l->s;
 	bool ends = request_body_complete(s) && request_body(s).n == 0 && s->trailers.n == 0;
 	unsigned flags = (ends ? H2_END : 0) | (s->te_trailers ? H2_TE_TRAILERS : 0) |
-			 (s->secret ? H2_SECRET : 0);
+			 (s->secret ? H2_SECRET : 0) | (s->expect.passed_on ? H2_EXPECT : 0);
 	int r = h2_request(o->h2, &s->head, flags, l, &l->st);
 
 	if (r == 0) {

@@ -159,7 +159,6 @@ void exchange_on_head(struct stream *s, const struct net_response *m, struct wir
 		return;
 	}
 	x->answered = true;
-	x->wait_continue = false;
 	x->ops->arm(x);
 }
 

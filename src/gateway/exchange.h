@@ -35,9 +35,9 @@ struct exchange {
 	struct conn *c;
 	struct stream stream; /* towards the broker */
 
-	bool to_head;              /* the request is a HEAD */
-	bool wait_continue;        /* the client may wait for 100 before it sends its body */
-	bool answered;             /* the response's head was sent */
+	bool to_head;       /* the request is a HEAD */
+	bool wait_continue; /* the client may wait for 100, and has sent nothing of its body */
+	bool answered;      /* the response's head was sent */
 	enum http_framing framing; /* of the response's body; NONE: the body is dropped */
 	uint64_t left;             /* HTTP_BODY_LENGTH: bytes still to come */
 

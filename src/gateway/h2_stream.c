@@ -101,10 +101,11 @@ static int h2_exchange_release_end(struct h2_exchange *x, const struct http_fiel
 	return h2_end(x->st, trailers);
 }
 
-/* A gRPC call is over when its status has come, whatever the client is still sending. */
+/* A gRPC call is over when its status has come, whatever the client is still sending. A client that
+ * waits for 100 sends nothing. */
 static int h2_exchange_end_response(struct h2_exchange *x, const struct http_fields *trailers)
 {
-	if (x->complete || x->is_grpc || (trailers && trailers->n > 0))
+	if (x->complete || x->is_grpc || x->common.wait_continue || (trailers && trailers->n > 0))
 		return h2_exchange_release_end(x, trailers);
 	x->holds = true;
 	stream_close(&x->common.stream, NET_RESET_CANCELLED);

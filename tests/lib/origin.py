@@ -248,10 +248,10 @@ class Origin:
             data += more
         head, rest = data.split(b"\r\n\r\n", 1)
         head += b"\r\n\r\n"
-        if re.search(rb"(?im)^expect: *100-continue", head):
-            conn.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         if self._next_reply().early:
             return head, rest
+        if re.search(rb"(?im)^expect: *100-continue", head):
+            conn.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = Body(head)
         rest = body.take(rest)
         while not body.complete:
