@@ -48,23 +48,24 @@ static bool scrubbing_response_head(struct stream *s, struct http_head *h)
 	return true;
 }
 
-/* Scrub in the fields' own memory, which may be changed. */
-static size_t scrubbing_part(struct stream *s, struct http_fields *f, uint32_t at, size_t n)
-{
-	return scrub_whole(s->broker->scrubber, f->text.mem + at, n);
-}
-
 /* Scrub names as well, because the origin chooses them freely. */
-static void scrubbing_response_fields(struct stream *s, struct http_fields *f)
+size_t scrubbing_fields(const struct broker *b, struct http_fields *f)
 {
-	if (!scrubbing_applies(s))
-		return;
+	size_t found = 0;
+
 	for (unsigned i = 0; i < f->n; i++) {
 		const struct http_field *v = &f->v[i];
 
-		s->scrubbed += (unsigned)(scrubbing_part(s, f, v->name, v->name_len) +
-					  scrubbing_part(s, f, v->value, v->value_len));
+		found += scrub_whole(b->scrubber, f->text.mem + v->name, v->name_len);
+		found += scrub_whole(b->scrubber, f->text.mem + v->value, v->value_len);
 	}
+	return found;
+}
+
+static void scrubbing_response_fields(struct stream *s, struct http_fields *f)
+{
+	if (scrubbing_applies(s))
+		s->scrubbed += (unsigned)scrubbing_fields(s->broker, f);
 }
 
 static bool scrubbing_response_data(struct stream *s, struct str bytes)

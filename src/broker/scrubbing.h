@@ -4,10 +4,14 @@
 
 #include "base/str.h"
 
+struct broker;
+struct http_fields;
 struct stream;
 
 /* Return whether the answer to s is scrubbed. */
 bool scrubbing_applies(const struct stream *s);
+/* Scrub fields in their own memory. Return how many values were found. */
+size_t scrubbing_fields(const struct broker *b, struct http_fields *f);
 /* The functions below are for bytes that are not one continuous text (a WebSocket's frames). They
  * change nothing if s is not scrubbed. This one scrubs a whole text in place. */
 void scrubbing_whole(struct stream *s, char *text, size_t n);

@@ -86,16 +86,6 @@ static bool is_unsearched(const struct stream *s)
 	return s->broker->scrubber && s->verdict.allow && !scrubbing_applies(s);
 }
 
-/* Write a head or an end of an answer. */
-static void write_answer(struct stream *s, int r)
-{
-	struct buf *line = &s->broker->tape.line;
-
-	if (r == 0 && is_unsearched(s))
-		(void)scrub_whole(s->broker->scrubber, buf_data(line), buf_len(line));
-	write_head(s->broker, r);
-}
-
 static bool is_on(const struct stream *s)
 {
 	return s->track.number > 0 && !s->track.ended && s->broker->tape.fd >= 0;
@@ -112,6 +102,26 @@ static void get_field(const void *of, unsigned i, struct str *ret_name, struct s
 struct cassette_headers tape_headers(const struct http_fields *f)
 {
 	return (struct cassette_headers){.n = f ? f->n : 0, .get = get_field, .of = f};
+}
+
+/* Replace headers of an answer by a copy that was searched, if the answer itself is not. The search
+ * cannot be left for the finished line: there, the bytes of a value are written in another way. */
+static int search(
+	const struct stream *s, struct cassette_headers *headers, struct http_fields *copy)
+{
+	int r = 0;
+
+	if (!is_unsearched(s))
+		return 0;
+	for (unsigned i = 0; r == 0 && i < headers->n; i++) {
+		struct str name, value;
+
+		headers->get(headers->of, i, &name, &value);
+		r = http_fields_add(copy, name, value);
+	}
+	(void)scrubbing_fields(s->broker, copy);
+	*headers = tape_headers(copy);
+	return r;
 }
 
 static void cut_bodies(struct stream *s)
@@ -232,16 +242,22 @@ static void get_answer_header(
 void tape_response(
 	struct stream *s, const struct net_response *m, const struct cassette_headers *given)
 {
-	struct answer_headers a = {.given = given};
-	const struct cassette_headers headers = {
-		given->n + (m->body == NET_BODY_LENGTH), get_answer_header, &a};
+	_cleanup_(http_fields_donep) struct http_fields copy = HTTP_FIELDS_INIT;
+	struct cassette_headers searched = *given;
+	struct answer_headers a = {.given = &searched};
+	struct cassette_headers headers = {.get = get_answer_header, .of = &a};
 	struct tape *t = &s->broker->tape;
+	int r;
 
 	if (!is_on(s))
 		return;
+	r = search(s, &searched, &copy);
+	headers.n = searched.n + (m->body == NET_BODY_LENGTH);
 	snprintf(a.length, sizeof(a.length), "%llu", (unsigned long long)m->length);
-	write_answer(s, cassette_write_response(
-				&t->line, clock_real_usec(), s->track.number, m->status, &headers));
+	if (r == 0)
+		r = cassette_write_response(
+			&t->line, clock_real_usec(), s->track.number, m->status, &headers);
+	write_head(s->broker, r);
 	s->track.raw = m->status == 101 || (s->kind == NET_KIND_TUNNEL && m->status == 200);
 	if (is_on(s) && s->track.raw)
 		write_head(s->broker, cassette_write_word(&t->line, clock_real_usec(),
@@ -258,12 +274,17 @@ void tape_data(struct stream *s, struct str bytes)
 
 static void write_end(struct stream *s, const struct http_fields *trailers, const char *error)
 {
-	const struct cassette_headers headers = tape_headers(trailers);
+	_cleanup_(http_fields_donep) struct http_fields copy = HTTP_FIELDS_INIT;
+	struct cassette_headers headers = tape_headers(trailers);
+	int r;
 
 	if (!is_on(s))
 		return;
-	write_answer(s, cassette_write_end(&s->broker->tape.line, clock_real_usec(),
-				s->track.number, "end", &headers, error));
+	r = search(s, &headers, &copy);
+	if (r == 0)
+		r = cassette_write_end(&s->broker->tape.line, clock_real_usec(), s->track.number,
+			"end", &headers, error);
+	write_head(s->broker, r);
 	s->track.ended = true;
 }
 

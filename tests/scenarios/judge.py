@@ -207,10 +207,11 @@ def judge_record(scenario, path):
                     base64.b64decode(entry[key])
         for head in ("request", "response"):
             text += "".join("\n%s: %s" % tuple(h) for h in entry.get(head, {}).get("headers", []))
+        text += "".join("\n%s: %s" % tuple(h) for h in entry.get("trailers", []))
     everywhere = [text.encode("latin-1", "replace")] + list(bodies.values())
     return ["the real value of %s is in the record, %s" % (name, way)
             for name, real, _ in scenario.secrets
-            for way, coded in codings.forms(real.encode("latin-1"))
+            for way, coded in codings.forms(real.encode())
             if any(coded in where for where in everywhere)]
 
 
