@@ -33,6 +33,15 @@ static void clean_head(struct stream *s, struct http_head *h)
 	chain_response_fields(s, &h->fields);
 }
 
+/* Not every answer comes from a parser with limits: a recording has none. */
+static bool response_fits(struct stream *s, const struct http_fields *f, size_t max)
+{
+	if (http_fields_fit(f, max))
+		return true;
+	response_malformed(s, "its fields are too large");
+	return false;
+}
+
 size_t response_takes(const struct stream *s)
 {
 	struct broker *b = s->broker;
@@ -75,6 +84,8 @@ bool response_interim(struct stream *s, struct http_head *h)
 	if (h->status == 100 || s->fetch)
 		return true;
 	clean_head(s, h);
+	if (!response_fits(s, &h->fields, HTTP_HEAD_MAX))
+		return false;
 	f = net_begin_response(&s->broker->net, NET_INTERIM, &m);
 	return sent(s, send_fields(&f, &h->fields));
 }
@@ -122,6 +133,8 @@ bool response_head(struct stream *s, struct http_head *h)
 	if (!chain_response_head(s, h))
 		return false;
 	clean_head(s, h);
+	if (!response_fits(s, &h->fields, HTTP_HEAD_MAX))
+		return false;
 	set_framing(h, &m);
 	s->status = h->status;
 	stream_go(s, STREAM_ANSWERING);
@@ -161,6 +174,8 @@ bool response_close(struct stream *s, struct http_fields *trailers)
 {
 	struct net_fields_out f;
 
+	if (!response_fits(s, trailers, HTTP_TRAILERS_MAX))
+		return false;
 	chain_response_fields(s, trailers);
 	tape_end(s, trailers);
 	f = net_begin_trailers(&s->broker->net, s->id);

@@ -5,6 +5,7 @@
 #include "broker/test-world.h"
 #include "cassette/cassette.h"
 #include "cassette/write.h"
+#include "http/limits.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -37,6 +38,55 @@ static void add_request(struct buf *b, uint64_t e, const char *method, const cha
 	must(cassette_write_end(b, 1, e, "sent_end", NULL, NULL) == 0);
 }
 
+struct many {
+	size_t name, value; /* bytes */
+};
+
+static void get_many(const void *of, unsigned i, struct str *ret_name, struct str *ret_value)
+{
+	static const char x[HTTP_HEAD_MAX] = {[0 ... HTTP_HEAD_MAX - 1] = 'x'};
+	const struct many *m = of;
+
+	*ret_name = str_make(x, m->name);
+	*ret_value = str_make(x, m->value);
+}
+
+/* Heads and trailers at the limits of HTTP (http/limits.h), and beyond them. A line on the wire has
+ * four bytes more. */
+static const struct {
+	const char *head, *trailer; /* the targets */
+	unsigned n;
+	struct many each;
+	bool fits, fits_trailers;
+} limits[] = {
+	{"/head/most", "/trailer/1", 64, {10, 1010}, true, false},
+	{"/head/more", "/trailer/2", 64, {10, 1011}, false, false},
+	{"/head/100", "/trailer/3", 110, {10, 1500}, false, false},
+	{"/head/fields", "/trailer/4", 128, {3, 5}, true, true},
+	{"/head/1", "/trailer/most", 16, {10, 1010}, true, true},
+	{"/head/2", "/trailer/more", 16, {10, 1011}, true, false},
+};
+
+static void add_limits(struct buf *b)
+{
+	uint64_t e = 10;
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++, e += 2) {
+		const struct cassette_headers many = {limits[i].n, get_many, &limits[i].each};
+		char url[64];
+
+		snprintf(url, sizeof(url), "https://a.site.test%s", limits[i].head);
+		add_request(b, e, "GET", url);
+		must(cassette_write_response(b, 1, e, 200, &many) == 0);
+		must(cassette_write_end(b, 1, e, "end", NULL, NULL) == 0);
+		snprintf(url, sizeof(url), "https://a.site.test%s", limits[i].trailer);
+		add_request(b, e + 1, "GET", url);
+		must(cassette_write_response(b, 1, e + 1, 200, &none) == 0);
+		must(cassette_write_piece(b, 1, e + 1, "data", STR("body")) == 0);
+		must(cassette_write_end(b, 1, e + 1, "end", &many, NULL) == 0);
+	}
+}
+
 /* A small answer, a large one among the lines of which another one lies, one that breaks off, and
  * one that was never there. */
 static int make_record(void)
@@ -63,6 +113,7 @@ static int make_record(void)
 	must(cassette_write_piece(&b, 1, 4, "data", STR("part")) == 0);
 	must(cassette_write_end(&b, 1, 4, "end", NULL, "gone") == 0);
 	add_request(&b, 5, "POST", "https://a.site.test/never");
+	add_limits(&b);
 	must(fd_write_all(fd, buf_data(&b), buf_len(&b)) == 0);
 	return fd;
 }
@@ -111,6 +162,21 @@ static void test_answers(void)
 	log = rig_log(&g, false);
 	check(strstr(log, "BLOCKED GET https://a.site.test/other -> 403 (not recorded") != NULL);
 	free(log);
+	stop(&g);
+}
+
+/* A recorded head is held to the limits of one that an origin sends. */
+static void test_limits(void)
+{
+	struct rig g;
+
+	start(&g);
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		ask(&g, limits[i].head, limits[i].fits ? 200 : 502,
+			limits[i].fits ? NULL : "upstream_malformed", true);
+		ask(&g, limits[i].trailer, 200, "body", limits[i].fits_trailers);
+	}
+	ask(&g, "/small", 200, "small", true);
 	stop(&g);
 }
 
@@ -261,6 +327,7 @@ static void test_recorded(void)
 int main(void)
 {
 	run_test(test_answers);
+	run_test(test_limits);
 	run_test(test_bodies);
 	run_test(test_flow);
 	run_test(test_other_kinds);

@@ -266,6 +266,20 @@ int http_fields_copy(struct http_fields *f, const struct http_fields *from)
 	return 0;
 }
 
+bool http_fields_fit(const struct http_fields *f, size_t max)
+{
+	size_t total = 0;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		size_t line = (size_t)f->v[i].name_len + strlen(": ") + f->v[i].value_len;
+
+		if (line > HTTP_LINE_MAX)
+			return false;
+		total += line + strlen("\r\n");
+	}
+	return total <= max;
+}
+
 unsigned http_fields_remove(struct http_fields *f, struct str name)
 {
 	unsigned kept = 0, removed;

@@ -97,6 +97,10 @@ _warn_unused_ int http_fields_set_at(struct http_fields *f, unsigned i, struct s
 /* Copy all of `from` (but hop-by-hop fields) to the end of f. */
 _warn_unused_ int http_fields_copy(struct http_fields *f, const struct http_fields *from);
 
+/* Return whether the fields take at most so many bytes on the wire, and each at most HTTP_LINE_MAX.
+ * Whoever sends fields on asks this, wherever they came from. */
+bool http_fields_fit(const struct http_fields *f, size_t max);
+
 /* Remove all fields called name; return how many. */
 unsigned http_fields_remove(struct http_fields *f, struct str name);
 /* Remove field i; the fields after it move up. */

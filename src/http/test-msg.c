@@ -77,6 +77,27 @@ static void bad_fields_are_refused(void)
 	check_int(f.n, 1);
 }
 
+static void sizes(void)
+{
+	static char x[HTTP_LINE_MAX];
+	struct http_fields f = HTTP_FIELDS_INIT;
+
+	memset(x, 'x', sizeof(x));
+	check(http_fields_fit(&f, 0));
+	must(http_fields_add(&f, STR("ab"), STR("c")) == 0);
+	check(http_fields_fit(&f, 7) && !http_fields_fit(&f, 6));
+	must(http_fields_add(&f, STR("d"), STR("")) == 0);
+	check(http_fields_fit(&f, 12) && !http_fields_fit(&f, 11));
+	/* What was replaced does not count. */
+	must(http_fields_set(&f, STR("d"), STR("e")) == 0);
+	check(http_fields_fit(&f, 13) && !http_fields_fit(&f, 12));
+	must(http_fields_set(&f, STR("d"), str_make(x, HTTP_LINE_MAX - 3)) == 0);
+	check(http_fields_fit(&f, HTTP_HEAD_MAX));
+	must(http_fields_set(&f, STR("d"), str_make(x, HTTP_LINE_MAX - 2)) == 0);
+	check(!http_fields_fit(&f, HTTP_HEAD_MAX));
+	http_fields_done(&f);
+}
+
 static void limits(void)
 {
 	_cleanup_(http_fields_donep) struct http_fields f = HTTP_FIELDS_INIT;
@@ -192,6 +213,7 @@ int main(void)
 	run_test(fields_are_edited);
 	run_test(bad_fields_are_refused);
 	run_test(limits);
+	run_test(sizes);
 	run_test(arguments_may_be_views);
 	run_test(copies_leave_out_what_is_hop_by_hop);
 	run_test(requests_from_parts);
