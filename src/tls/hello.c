@@ -130,13 +130,21 @@ static bool hello_is_plain(struct str message)
 	       extensions_are_plain(part);
 }
 
+static bool is_whole(struct str message)
+{
+	struct str rest = str_from_index(message, 1), body;
+
+	return take_vector(&rest, 3, &body) && rest.n == 0;
+}
+
+/* What follows the ClientHello is for the server alone: early data. */
 bool hello_hides_name(struct str records)
 {
 	enum { HANDSHAKE = 0x16, CLIENT_HELLO = 1 };
 	char message[HELLO_MAX];
 	size_t n = 0;
 
-	while (records.n > 0) {
+	while (!is_whole(str_make(message, n)) && records.n > 0) {
 		struct str fragment;
 		bool is_handshake = records.p[0] == HANDSHAKE;
 
@@ -147,6 +155,6 @@ bool hello_hides_name(struct str records)
 		memcpy(message + n, fragment.p, fragment.n);
 		n += fragment.n;
 	}
-	return n == 0 || message[0] != CLIENT_HELLO ||
+	return !is_whole(str_make(message, n)) || message[0] != CLIENT_HELLO ||
 	       !hello_is_plain(str_make(message + 1, n - 1));
 }

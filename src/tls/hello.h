@@ -20,8 +20,9 @@ enum hello_sni hello_sni_parse(struct str body, struct str *ret_name);
 /* Fixed English text for the log. */
 const char *hello_sni_text(enum hello_sni e);
 
-/* Whether the ClientHello in these records (RFC 8446 4.1.2, 5.1) may mean another name than its
- * server_name: it has encrypted_client_hello (RFC 9849 5) or its draft, or cannot be read. */
+/* Whether the ClientHello at the beginning of these records (RFC 8446 4.1.2, 5.1) may mean another
+ * name than its server_name: it has encrypted_client_hello (RFC 9849 5) or its draft, is above 16
+ * KiB, or cannot be read. It ends where a record ends. */
 bool hello_hides_name(struct str records);
 
 /* Return the body of application_layer_protocol_negotiation without its outer length, or the null

@@ -2,6 +2,8 @@
 #include "tap.h"
 #include "tls/hello.h"
 
+#include <openssl/ssl.h>
+
 static struct str name;
 
 #define SNI(body) hello_sni_parse(STR(body), &name)
@@ -128,6 +130,59 @@ static void test_encrypted_hello(void)
 		check(hello_hides_name(str_prefix(hello(plain, 200, text), n)));
 }
 
+/* A session that early data may be sent for. */
+static int early_session(
+	SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len, SSL_SESSION **session)
+{
+	static const unsigned char key[32] = "key", identity[] = "id";
+	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, (const unsigned char[]){0x13, 0x01});
+	SSL_SESSION *s = SSL_SESSION_new();
+
+	(void)md;
+	must(s && cipher && SSL_SESSION_set1_master_key(s, key, sizeof(key)) == 1);
+	must(SSL_SESSION_set_cipher(s, cipher) == 1);
+	must(SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION) == 1);
+	must(SSL_SESSION_set_max_early_data(s, 1000) == 1);
+	*id = identity;
+	*id_len = 2;
+	*session = s;
+	return 1;
+}
+
+/* What a client sends at once that has early data (RFC 8446 4.2.10): the ClientHello is what is
+ * judged, up to its end. */
+static void test_early_data(void)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	SSL *ssl;
+	BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+	struct str records, rest;
+	size_t written;
+	char *p, text[512];
+	long n;
+
+	must(ctx && in && out);
+	SSL_CTX_set_psk_use_session_callback(ctx, early_session);
+	ssl = SSL_new(ctx);
+	must(ssl && SSL_set_tlsext_host_name(ssl, "a.test") == 1);
+	SSL_set_bio(ssl, in, out);
+	SSL_set_connect_state(ssl);
+	must(SSL_write_early_data(ssl, "early", 5, &written) == 1);
+	n = BIO_get_mem_data(out, &p);
+	records = str_make(p, (size_t)n);
+	rest = str_from_index(records, 5 + ((size_t)(uint8_t)p[3] << 8) + (uint8_t)p[4]);
+	check(rest.n > 5 + 5); /* there is more than the ClientHello */
+	check(!hello_hides_name(records));
+	/* Within its last record nothing may follow it (RFC 8446 5.1). */
+	rest = hello(STR("\0\x17\0\0"), 200, text);
+	check(!hello_hides_name(rest));
+	memcpy(text + rest.n, "\1\0\0\0", 4);
+	text[4] = (char)(text[4] + 4);
+	check(hello_hides_name(str_make(text, rest.n + 4)));
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+}
+
 int main(void)
 {
 	run_test(test_one_name);
@@ -136,5 +191,6 @@ int main(void)
 	run_test(test_not_a_name);
 	run_test(test_alpn);
 	run_test(test_encrypted_hello);
+	run_test(test_early_data);
 	return tap_done();
 }

@@ -198,7 +198,7 @@ def compile_client(c):
     host, port = re.match(r"^(\[[^\]]*\]|[^:]*):?(\d*)$", words[1]).groups()
     options = dict(w.split("=", 1) for w in words[2:])
     known = {"sni", "to", "alpn", "chop", "records", "patch-sni", "max-tls", "verify", "each", "ca",
-             "ech", "window", "groups", "then-sni", "sni-body", "pad"}
+             "ech", "window", "groups", "then-sni", "sni-body", "pad", "behind"}
     if set(options) - known:
         raise Bad("no such client option: %s" % (set(options) - known))
     sni = options.get("sni", host)
@@ -212,6 +212,7 @@ def compile_client(c):
               "max_tls": options.get("max-tls"), "ca": options.get("ca"),
               "ech": options.get("ech"), "groups": options.get("groups"),
               "then_sni": options.get("then-sni"), "pad": int(options.get("pad", 0)),
+              "behind": string(options.get("behind", '""')),
               "sni_body": string(options["sni-body"]) if "sni-body" in options else None,
               "verify": options.get("verify", "yes")}
     if client["h2"]:
