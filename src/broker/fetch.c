@@ -38,16 +38,33 @@ static int set_head(struct stream *s, const struct fetch_request *m)
 }
 
 /* No rule is needed, but a rule may allow further addresses for the host. */
-static void find_rule(struct stream *s)
+static bool has_rule(struct stream *s, struct verdict *ret)
 {
 	const struct policy_request what = decide_what(s);
+
+	return policy_decide(s->broker->policy, &what, ret) == 0 && ret->allow;
+}
+
+static void find_rule(struct stream *s)
+{
 	struct verdict v;
 
-	if (policy_decide(s->broker->policy, &what, &v) < 0 || !v.allow)
+	if (!has_rule(s, &v))
 		return;
 	s->verdict = v;
 	s->policy = allowlist_ref(s->broker->policy);
 	s->policy_number = s->broker->policy_number;
+}
+
+void fetch_judge_again(struct fetch *f)
+{
+	struct stream *s = f->stream;
+	struct verdict v;
+
+	if (!s || allow_rule_same_addresses(s->verdict.rule, has_rule(s, &v) ? v.rule : NULL))
+		return;
+	stream_note(s, "broken off: the policy was replaced");
+	stream_close(s);
 }
 
 static void on_late(struct loop_timer *t)

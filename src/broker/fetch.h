@@ -34,6 +34,8 @@ struct fetch_request {
 
 /* Start the request. Return 0, and f->done() is called later; or -ENOMEM. */
 _warn_unused_ int fetch_start(struct fetch *f, struct broker *b, const struct fetch_request *m);
+/* The policy was replaced: the request ends if it opens other addresses for it. */
+void fetch_judge_again(struct fetch *f);
 /* End the request and free what it holds. done() is not called, unless that call is queued
  * already. */
 void fetch_done(struct fetch *f);

@@ -323,6 +323,14 @@ void github_free(struct broker *b)
 	}
 }
 
+void github_judge_again(struct broker *b)
+{
+	struct github *g;
+
+	LL_FOREACH (b->github, g)
+		fetch_judge_again(&g->fetch);
+}
+
 void github_expire(struct broker *b)
 {
 	struct github *g;

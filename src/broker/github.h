@@ -17,6 +17,8 @@ struct stream;
  * -ENOMEM. */
 _warn_unused_ int github_add(struct broker *b, struct github_app *app, size_t member);
 void github_free(struct broker *b);
+/* The policy was replaced. */
+void github_judge_again(struct broker *b);
 /* Forget tokens that are about to expire. */
 void github_expire(struct broker *b);
 /* Called by the secrets filter before it puts live secrets into s. `unknown` is one whose value is

@@ -18,6 +18,7 @@
 #include "broker/config.h"
 #include "broker/decide.h"
 #include "broker/dial.h"
+#include "broker/github.h"
 #include "broker/mint.h"
 #include "broker/origin.h"
 #include "broker/pool.h"
@@ -91,14 +92,6 @@ static int take_source(struct reload *r, const struct chan_frame *f)
 
 /* --- what is under way --- */
 
-static bool same_addresses(const struct allow_rule *a, const struct allow_rule *b)
-{
-	return a->allow_private == b->allow_private && a->n_private_ranges == b->n_private_ranges &&
-	       (a->n_private_ranges == 0 ||
-		       memcmp(a->private_ranges, b->private_ranges,
-			       a->n_private_ranges * sizeof(struct cidr)) == 0);
-}
-
 static void adopt(struct stream *s, const struct verdict *v)
 {
 	allowlist_free(s->policy);
@@ -146,9 +139,9 @@ static bool go_on(struct stream *s, const struct verdict *v)
 		return false;
 	if (!s->dial && !s->waits && !s->up) /* it still waits for its body or a token */
 		adopt(s, v);
-	else if (!same_addresses(was, v->rule) && !dial_may_stay(s, v->rule))
+	else if (!allow_rule_same_addresses(was, v->rule) && !dial_may_stay(s, v->rule))
 		return false;
-	else if (!same_addresses(was, v->rule))
+	else if (!allow_rule_same_addresses(was, v->rule))
 		move(s, v);
 	return true;
 }
@@ -223,6 +216,7 @@ static int replace(struct reload *r)
 		broker_fail(b);
 	m.closed = judge_all_again(b);
 	origin_close_probes(b);
+	github_judge_again(b);
 	allowlist_free(was);
 	broker_flush_later(b);
 	tell_supervisor(r, m.rules);

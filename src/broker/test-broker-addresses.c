@@ -155,6 +155,56 @@ static void test_own_later(void)
 	close(fd);
 }
 
+#define SURROGATE "ghs_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+/* A request of the broker itself goes to an address that a rule opens for it, and no longer. */
+static void test_own_request(void)
+{
+	char host[] = "b.test", *scopes[] = {host, NULL}, yaml[256], url[64];
+	struct buf key = BUF_INIT(8192);
+	struct netconf_replaced m = {0};
+	struct got r = {0};
+	struct world w;
+	int fd, at;
+	uint16_t port = listen_everywhere(&fd);
+	uint32_t id;
+
+	test_rsa_add_pem(&key);
+	snprintf(url, sizeof(url), "https://g.test:%u", port);
+	snprintf(yaml, sizeof(yaml),
+		"domains: [b.test]\n"
+		"url_prefixes: [{host: g.test, ports: [%u], allow_private: true}]\n",
+		port);
+	rig_start(&w.g);
+	rig_allow(&w.g, yaml);
+	must(netconf_send_github_app(&w.g.conf, &(struct netconf_github_app){.name = STR("GH"),
+							.surrogate = STR(SURROGATE),
+							.app_id = STR("1"),
+							.installation_id = STR("67"),
+							.key = buf_str(&key),
+							.base_url = str_from(url),
+							.scopes = scopes}) == 0);
+	rig_serve(&w.g);
+	name_address(&w.g, "127.0.0.1 g.test\n");
+	id = rig_open(&w.g, &(struct ask){.scheme = NET_HTTPS,
+				    .host = host,
+				    .target = "/",
+				    .fields = {"Authorization", "Bearer " SURROGATE}});
+	at = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+	must(at >= 0);
+	check_int(set_policy(&w, yaml, &m, NULL), 0);
+	rig_collect(&w.g, id, &r, 300);
+	check_int(r.status, 0);
+	check_int(set_policy(&w, "domains: [b.test, g.test]\n", &m, NULL), 0);
+	rig_collect(&w.g, id, &r, PATIENCE_MS);
+	check(r.status == 502 && got_has(&r, "the policy was replaced"));
+	got_done(&r);
+	check(rig_stop(&w.g) == 0);
+	buf_done(&key);
+	close(at);
+	close(fd);
+}
+
 int main(void)
 {
 	own_network = unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0;
@@ -162,5 +212,6 @@ int main(void)
 		set_interface("lo", NULL);
 	run_test(test_pool_of_first_rule);
 	run_test(test_own_later);
+	run_test(test_own_request);
 	return tap_done();
 }

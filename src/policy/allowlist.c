@@ -47,6 +47,18 @@ const struct allow_rule *allowlist_rule(const struct allowlist *list, size_t i)
 	return i < list->domains.n ? list->domains.v[i] : list->entries.v[i - list->domains.n];
 }
 
+bool allow_rule_same_addresses(const struct allow_rule *a, const struct allow_rule *b)
+{
+	static const struct allow_rule none = {0};
+
+	a = a ? a : &none;
+	b = b ? b : &none;
+	return a->allow_private == b->allow_private && a->n_private_ranges == b->n_private_ranges &&
+	       (a->n_private_ranges == 0 ||
+		       memcmp(a->private_ranges, b->private_ranges,
+			       a->n_private_ranges * sizeof(struct cidr)) == 0);
+}
+
 struct address_policy allow_rule_addresses(const struct allow_rule *rule)
 {
 	return (struct address_policy){

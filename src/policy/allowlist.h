@@ -93,5 +93,7 @@ _warn_unused_ int allowlist_add_host(
 size_t allowlist_count(const struct allowlist *list);
 const struct allow_rule *allowlist_rule(const struct allowlist *list, size_t i);
 
+/* Return whether both open the same addresses; NULL opens none. */
+bool allow_rule_same_addresses(const struct allow_rule *a, const struct allow_rule *b);
 /* The address policy of a rule, ready for `own` to be filled in; borrows from the rule. */
 struct address_policy allow_rule_addresses(const struct allow_rule *rule);
