@@ -30,6 +30,7 @@
 #include "netlog/netlog.h"
 #include "policy/allowlist.h"
 #include "secrets/replace.h"
+#include "secrets/scrub.h"
 #include "tls/ca.h"
 
 #include <errno.h>
@@ -214,6 +215,8 @@ void stream_note(struct stream *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(s->note, sizeof(s->note), fmt, ap);
 	va_end(ap);
+	if (s->broker->lines.scrubber) /* it may name a URL */
+		(void)scrub_whole(s->broker->lines.scrubber, s->note, strlen(s->note));
 }
 
 void stream_reset(struct stream *s, enum net_reset why)

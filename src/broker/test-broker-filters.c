@@ -153,6 +153,31 @@ static void test_broken_off(void)
 	world_stop(&w);
 }
 
+/* A URL that a filter names has stars in the log where other URLs have them. */
+static void test_starred(void)
+{
+	static const char body[] =
+		"{\"source\":{\"type\":\"url\",\"url\":\"https://x.example/?k=value-of-env\"}}";
+	const struct ask a = {.host = "api.anthropic.com",
+		.method = "POST",
+		.target = "/v1/messages?k=value-of-env",
+		.body = NET_BODY_STREAM};
+	struct world w;
+	struct got r;
+
+	world_start(&w, NULL);
+	rig_allow(&w.g, "domains: [api.anthropic.com]\n");
+	test_need(chan_send(&w.g.conf, NETCONF_REDACT, STR("value-of-env"), NULL, 0) == 0);
+	rig_serve(&w.g);
+	check_int(send_body(&w, &a, str_from(body), 100, &r), 403);
+	check(got_has(&r, "value-of-env")); /* the inside knows it */
+	got_done(&r);
+	check(world_log_has(&w, false, "tool_url_blocked: https://x.example/?k=************"));
+	check(!world_log_has(&w, false, "value-of-env"));
+	check(!world_log_has(&w, true, "value-of-env"));
+	world_stop(&w);
+}
+
 int main(void)
 {
 	run_test(test_judged);
@@ -160,5 +185,6 @@ int main(void)
 	run_test(test_too_large);
 	run_test(test_changed);
 	run_test(test_broken_off);
+	run_test(test_starred);
 	return tap_done();
 }
