@@ -33,6 +33,8 @@ static void on_patience(struct loop_timer *t)
 {
 	struct stream *s = container_of(t, struct stream, expect.patience);
 
+	if (stream_has_answer(s))
+		return;
 	s->expect.said_here = true;
 	expect_continue(s);
 }

@@ -233,6 +233,23 @@ static void test_again(void)
 	end();
 }
 
+/* After a refusal there is no 100, although the body is still to come. */
+static void test_refused(void)
+{
+	uint32_t id;
+	bool asked;
+
+	begin();
+	id = ask("POST");
+	close(get(&asked));
+	wait_over(id);
+	check_int(seen[id].status, 502);
+	pass(2 * SEC);
+	settle();
+	check_int(seen[id].interims, 0);
+	end();
+}
+
 int main(void)
 {
 	clock_hold();
@@ -242,5 +259,6 @@ int main(void)
 	run_test(test_http10);
 	run_test(test_impatient);
 	run_test(test_again);
+	run_test(test_refused);
 	return tap_done();
 }
