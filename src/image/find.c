@@ -60,23 +60,22 @@ static int find_config(struct image_store *s, const struct image_entry *e, char 
 }
 
 /* Find an image by the beginning of the manifest's digest, or of the id, which is the digest of the
- * configuration. */
+ * configuration. Two that have the same one differ in how their layers are compressed. */
 static size_t find_id(
 	struct image_store *s, const struct image_index *index, struct str digits, bool *ret_many)
 {
+	char id[IMAGE_HEX + 1] = "", found_id[IMAGE_HEX + 1] = "";
 	size_t found = index->n;
 
 	for (size_t i = 0; i < index->n; i++) {
 		struct str hex = str_from(index->entries[i].hex);
-		bool match = str_starts(hex, digits);
-		char id[IMAGE_HEX + 1];
 
-		if (!match && find_config(s, &index->entries[i], id, NULL) == 0)
-			match = str_starts(str_from(id), digits);
-		if (!match)
+		if (find_config(s, &index->entries[i], id, NULL) < 0 ||
+			!(str_starts(hex, digits) || str_starts(str_from(id), digits)))
 			continue;
-		if (found < index->n && !str_eq(hex, str_from(index->entries[found].hex)))
+		if (found < index->n && strcmp(id, found_id) != 0)
 			*ret_many = true;
+		snprintf(found_id, sizeof(found_id), "%s", id);
 		found = i;
 	}
 	return found;

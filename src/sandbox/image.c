@@ -79,7 +79,7 @@ int sandbox_use_image(cloche_sandbox *sb, const char *root, struct cloche_err *e
 	if (r == 0)
 		r = take_config(sb, &found.config, err);
 	if (r == 0)
-		r = set_string(&sb->image_id, found.hex, err);
+		r = set_string(&sb->image_id, found.id, err);
 	if (r < 0)
 		return err_wrap(err, r, "--root %s", root);
 	layers = fs_join(s.path, "layers");

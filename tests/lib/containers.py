@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 
-from testlib import Skip, TemporaryDir, need, processes_with_marker, wait_until
+from testlib import Skip, TemporaryDir, clean_env, expect, need, processes_with_marker, run_cloche, wait_until
 
 STORAGE = '[storage]\ndriver = "vfs"\ngraphroot = "%s/graph"\nrunroot = "%s/run"\n'
 # Without CAP_SYS_RESOURCE podman's own limits cannot be set; runc, as crun takes no hybrid hierarchy.
@@ -42,6 +42,36 @@ def remove_groups(tops):
                 os.rmdir(folder)
             except OSError:
                 pass  # another test uses it, and removes it
+
+
+def left(env):
+    """Directories of sandboxes."""
+    base = env["CLOCHE_RUNTIME_DIR"]
+    return [n for n in os.listdir(base) if n.startswith("sandbox-")]
+
+
+def cloche(env, *argv, status=0, **how):
+    """status: None: any"""
+    p = run_cloche(list(argv), env=env, timeout=120, **how)
+    expect(status is None or p.returncode == status, "cloche %s: exit %d" % (" ".join(argv), p.returncode), p.stdout, p.stderr)
+    return p
+
+
+class Place:
+    """A runtime and a state directory for one provider."""
+
+    def __init__(self, provider, **more):
+        self.provider, self.more = provider, more
+
+    def __enter__(self):
+        self.tmp = TemporaryDir()
+        d = self.dir = self.tmp.__enter__()
+        os.mkdir(os.path.join(d, "run"), 0o700)
+        return self, clean_env(CLOCHE_PROVIDER=self.provider, CLOCHE_RUNTIME_DIR=os.path.join(d, "run"),
+                               CLOCHE_STATE_DIR=os.path.join(d, "state"), HOME=d, **self.more)
+
+    def __exit__(self, *_):
+        self.tmp.__exit__(None, None, None)
 
 
 class Engine:

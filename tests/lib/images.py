@@ -64,9 +64,10 @@ def gzip_fast(data):
 
 
 class Image:
-    """layers: Layers or the bytes of tars. config: members of the image's "config"."""
+    """layers: Layers or the bytes of tars. config: members of the image's "config". kind: whose media types; podman
+    keeps what OCI does not know, such as a health check, with those of docker alone."""
 
-    def __init__(self, layers, name=None, compress=gzip_fast, media="+gzip", **config):
+    def __init__(self, layers, name=None, compress=gzip_fast, media="+gzip", kind="oci", **config):
         self.tars = [x.bytes() if isinstance(x, Layer) else x for x in layers]
         self.name = name
         self.diff_ids = [sha256(t) for t in self.tars]
@@ -74,6 +75,7 @@ class Image:
         self.media = media if compress else ""
         self.config = config
         self.history = {}
+        self.kind = kind
 
     def config_bytes(self):
         arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, "")
@@ -84,6 +86,9 @@ class Image:
     def id(self):
         return sha256(self.config_bytes())
 
+    def manifest_id(self):
+        return json.loads(self.files()["index.json"])["manifests"][0]["digest"].partition(":")[2]
+
     def files(self):
         """The files of an OCI layout: path to bytes."""
         out = {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}'}
@@ -92,9 +97,12 @@ class Image:
             out["blobs/sha256/" + sha256(data)] = data
             return {"mediaType": media, "digest": "sha256:" + sha256(data), "size": len(data)}
 
-        manifest = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-                    "config": put(self.config_bytes(), "application/vnd.oci.image.config.v1+json"),
-                    "layers": [put(b, "application/vnd.oci.image.layer.v1.tar" + self.media) for b in self.blobs]}
+        types = {"oci": ("image.manifest.v1+json", "image.config.v1+json", "image.layer.v1.tar" + self.media),
+                 "docker": ("distribution.manifest.v2+json", "container.image.v1+json",
+                            "image.rootfs.diff.tar" + self.media.replace("+", "."))}[self.kind]
+        manifest_type, config_type, layer_type = ("application/vnd.%s.%s" % (self.kind, t) for t in types)
+        manifest = {"schemaVersion": 2, "mediaType": manifest_type, "config": put(self.config_bytes(), config_type),
+                    "layers": [put(b, layer_type) for b in self.blobs]}
         entry = put(json.dumps(manifest).encode(), manifest["mediaType"])
         if self.name:
             entry["annotations"] = {"org.opencontainers.image.ref.name": self.name}
