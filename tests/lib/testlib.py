@@ -126,6 +126,44 @@ def run_cloche(args, input=None, timeout=60, env=None, cwd=None, text=True):
                           errors="replace" if text else None, check=False)
 
 
+# What the buffers of connections and of datagrams that nobody reads take, in MiB.
+SOCKETS = """
+import socket
+n, kept = 0, []
+listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+for _ in range(40):
+    c = socket.create_connection(listener.getsockname())
+    c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 20)
+    c.setblocking(False)
+    kept += [c, listener.accept()[0]]
+    try:
+        while n < 300 << 20:
+            n += c.send(bytes(65536))
+    except BlockingIOError:
+        pass
+print(n >> 20)
+for i in range(0, len(kept), 2):
+    kept[i].close()
+    kept[i + 1].close()
+n, kept = 0, []
+for _ in range(600):
+    r = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    r.bind(("127.0.0.1", 0))
+    r.setblocking(False)
+    kept.append(r)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for _ in range(4):
+            s.sendto(bytes(50000), r.getsockname())
+for r in kept:
+    try:
+        while True:
+            n += len(r.recv(65536))
+    except BlockingIOError:
+        pass
+print(n >> 20)
+"""
+
+
 def need(*programs):
     for p in programs:
         if not shutil.which(p, path=clean_env()["PATH"]):

@@ -65,6 +65,16 @@ static int set_swap(const char *dir, const char *file, uint64_t bytes)
 	return r < 0 && swap_is_off() ? 0 : r;
 }
 
+int cgroup_bound_sockets(const struct cgroup *g, uint64_t memory_bytes)
+{
+	/* Version 1 counts the memory of internet sockets (UDP too) separately, and only if it has
+	 * a limit. Version 2 counts it with everything else. */
+	return g->version == 2 ? 0
+			       : cgroup_write_number(cgroup_dir(g, CGROUP_MEMORY),
+					 "memory.kmem.tcp.limit_in_bytes",
+					 memory_bytes / SOCKETS_PART);
+}
+
 static int set_memory(const struct cgroup *g, const char *dir, uint64_t bytes)
 {
 	int r;
@@ -76,11 +86,7 @@ static int set_memory(const struct cgroup *g, const char *dir, uint64_t bytes)
 	r = cgroup_write_number(dir, "memory.limit_in_bytes", bytes);
 	if (r == 0)
 		r = set_swap(dir, "memory.memsw.limit_in_bytes", bytes);
-	/* Version 1 counts the memory of internet sockets (UDP too) separately, and only if it has
-	 * a limit. Version 2 counts it with everything else. */
-	return r < 0 ? r
-		     : cgroup_write_number(
-			       dir, "memory.kmem.tcp.limit_in_bytes", bytes / SOCKETS_PART);
+	return r < 0 ? r : cgroup_bound_sockets(g, bytes);
 }
 
 static int set_cpu(const struct cgroup *g, const char *dir, uint64_t millis)

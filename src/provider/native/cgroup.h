@@ -44,6 +44,10 @@ _warn_unused_ int cgroup_make(const char *parent, const char *name,
 _warn_unused_ int cgroup_plan(const char *parent, const char *name,
 	const struct cgroup_limits *limits, struct buf *out, struct cloche_err *err);
 
+/* Bound what sockets hold, for a memory limit of that many bytes, in a group that somebody else has
+ * made. Return 0 or -errno. Version 2 counts it by itself. */
+_warn_unused_ int cgroup_bound_sockets(const struct cgroup *g, uint64_t memory_bytes);
+
 /* Return the reason why the limit of that controller is not in force; NULL if it is (or none was
  * wanted). */
 const char *cgroup_lacks(const struct cgroup *g, enum cgroup_controller c);

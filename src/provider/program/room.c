@@ -222,6 +222,38 @@ static int take_room(struct program_room *r, const struct room_spec *spec,
 	return inside_furnish(r, spec, sources, err);
 }
 
+static bool has_said_cannot(const struct words_answer *answer, struct str limit)
+{
+	for (unsigned i = 0; i < answer->cannot_n; i++)
+		if (str_starts(str_from(answer->cannot[i]), limit))
+			return true;
+	return false;
+}
+
+/* Complete the memory limit (INV-LIMITS-OR-REFUSAL): with version 1 of control groups no engine
+ * bounds what sockets hold. Nothing runs in the room yet. */
+static int bound_sockets(struct program_room *r, const struct room_spec *spec,
+	const struct words_answer *answer, struct cloche_err *err)
+{
+	const struct room_limits *l = &spec->limits;
+	char why[128];
+	int e;
+
+	if (!l->memory_bytes || has_said_cannot(answer, STR("memory")))
+		return 0;
+	e = r->ns.cgroup.version ? cgroup_bound_sockets(&r->ns.cgroup, l->memory_bytes) : -ENOENT;
+	if (e == 0)
+		return 0;
+	snprintf(why, sizeof(why), "memory: what sockets hold cannot be limited in its group: %s",
+		err_errno_text(-e));
+	if (l->best_effort || l->memory_optional)
+		return room_add_unenforced(&r->ns.base, why, err);
+	e = err_set(err, E_LIMITS_UNAVAILABLE, "the memory limit cannot be enforced: %s",
+		why + sizeof("memory:"));
+	err_hint(err, "leave --memory out, or say --limits best-effort to run without it");
+	return e;
+}
+
 static int make(struct program_room *r, const struct room_spec *spec,
 	const struct judged_source *sources, struct cloche_err *err)
 {
@@ -257,9 +289,10 @@ static int make(struct program_room *r, const struct room_spec *spec,
 		e = room_add_unenforced(&r->ns.base, answer.cannot[i], err);
 	if (!began && e == 0)
 		e = take_room(r, spec, sources, listener, err);
-	if (e == 0)
-		program_find_cgroup(r->ns.base.pid, &r->ns.cgroup);
-	return e;
+	if (e < 0)
+		return e;
+	program_find_cgroup(r->ns.base.pid, &r->ns.cgroup);
+	return bound_sockets(r, spec, &answer, err);
 }
 
 static int program_create(const struct provider *p, const struct room_spec *spec, struct room **ret,
