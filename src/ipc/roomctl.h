@@ -13,12 +13,14 @@
 
 #include "ipc/control.h"
 
+/* What a room has of our own. Nothing else is mounted there. */
+#define ROOMCTL_DIR "/run/cloche"
 /* Path of the program of process 1 in every room. It is executed again there for the file worker
  * and for connections to a port. */
-#define ROOMCTL_INIT_PATH "/run/cloche/init"
+#define ROOMCTL_INIT_PATH ROOMCTL_DIR "/init"
 /* Path of the supervisor's socket in a room that a provider's program has made. */
 #define ROOMCTL_CONTROL_NAME "control"
-#define ROOMCTL_CONTROL_PATH "/run/cloche/" ROOMCTL_CONTROL_NAME
+#define ROOMCTL_CONTROL_PATH ROOMCTL_DIR "/" ROOMCTL_CONTROL_NAME
 
 enum {
 	ROOMCTL_MAX_PAYLOAD = EXEC_MAX_BYTES + 512 * 1024, /* towards init */

@@ -3,6 +3,7 @@
 /* System calls that the C library of older systems does not wrap. All return -1 with errno set, or
  * a result of 0 or more, like the calls themselves. */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
@@ -16,6 +17,25 @@
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
+
+/* Get the id of the mount that fd is on (statx(2), which not every libc has). */
+static inline int sys_mount_id(int fd, uint64_t *ret)
+{
+	enum { WANTED = 0x1000 /* STATX_MNT_ID */ };
+	struct {
+		uint32_t mask, rest[35];
+		uint64_t mount, more[13];
+	} st = {0};
+
+	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, WANTED, &st) < 0)
+		return -1;
+	if (!(st.mask & WANTED)) {
+		errno = ENOSYS;
+		return -1;
+	}
+	*ret = st.mount;
+	return 0;
+}
 
 static inline int sys_open_tree(int dirfd, const char *path, unsigned flags)
 {

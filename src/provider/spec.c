@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "base/strv.h"
 #include "ipc/message.h"
+#include "ipc/roomctl.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -70,6 +71,11 @@ static int check_mount(const char *source, const char *target, struct cloche_err
 			"mount %s: the place in the room has to be an absolute path other than / "
 			"and without . and ..: %s",
 			source, target ? target : "");
+	if (fs_is_within(ROOMCTL_DIR, target) || fs_is_within(target, ROOMCTL_DIR))
+		return err_set(err, E_USAGE,
+			"mount %s: nothing can be mounted at %s, as each room has files of its own "
+			"in " ROOMCTL_DIR,
+			source, target);
 	return 0;
 }
 

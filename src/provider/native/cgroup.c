@@ -69,10 +69,10 @@ int cgroup_bound_sockets(const struct cgroup *g, uint64_t memory_bytes)
 {
 	/* Version 1 counts the memory of internet sockets (UDP too) separately, and only if it has
 	 * a limit. Version 2 counts it with everything else. */
-	return g->version == 2 ? 0
-			       : cgroup_write_number(cgroup_dir(g, CGROUP_MEMORY),
-					 "memory.kmem.tcp.limit_in_bytes",
-					 memory_bytes / SOCKETS_PART);
+	return g->version == 2
+		       ? 0
+		       : cgroup_write_number(cgroup_dir(g, CGROUP_MEMORY),
+				 "memory.kmem.tcp.limit_in_bytes", memory_bytes / SOCKETS_PART);
 }
 
 static int set_memory(const struct cgroup *g, const char *dir, uint64_t bytes)

@@ -28,9 +28,9 @@ _warn_unused_ int devices_make(int root, const struct idmap *ids, struct cloche_
  * bare), and /sys with nothing but the processors and the room's control group, read-only. */
 _warn_unused_ int procfs_make(int root, bool bare, struct cloche_err *err);
 _warn_unused_ int sysfs_make(int root, const struct cgroup *group, struct cloche_err *err);
-/* Mask an existing /proc and, if there is one, lay the /sys of a room over an existing one; root
- * also has run/cloche/empty. */
-_warn_unused_ int procfs_cover(int root, struct cloche_err *err);
+/* Mask an existing /proc (by_root: root of the room may be root of the machine) and, if there is
+ * one, lay the /sys of a room over an existing one; root also has run/cloche/empty. */
+_warn_unused_ int procfs_cover(int root, bool by_root, struct cloche_err *err);
 _warn_unused_ int sysfs_cover(int root, struct cloche_err *err);
 /* Make the nodes of an existing /dev read-only: they may be the host's, and root of the room may be
  * root of the host. */

@@ -31,7 +31,12 @@ static const struct {
 	{"latency_stats", MASK_FILE}, {"sched_debug", MASK_FILE}, {"timer_list", MASK_FILE},
 	{"timer_stats", MASK_FILE}, {"acpi", MASK_DIR}, {"asound", MASK_DIR}, {"scsi", MASK_DIR},
 	{"bus", MAKE_READ_ONLY}, {"fs", MAKE_READ_ONLY}, {"irq", MAKE_READ_ONLY},
-	{"pressure", MAKE_READ_ONLY}, {"sys", MAKE_READ_ONLY}, {"sysrq-trigger", MAKE_READ_ONLY}};
+	{"pressure", MAKE_READ_ONLY}, {"sys", MAKE_READ_ONLY}, {"sysrq-trigger", MAKE_READ_ONLY},
+	/* From here on: what only root of the machine could read or write. */
+	{"kpagecount", MASK_FILE}, {"kpageflags", MASK_FILE}, {"kpagecgroup", MASK_FILE},
+	{"slabinfo", MASK_FILE}, {"vmallocinfo", MASK_FILE}, {"pagetypeinfo", MASK_FILE},
+	{"1", MAKE_READ_ONLY}};
+enum { COVERED_ALWAYS = ARRAY_SIZE(covered) - 7 };
 
 static const char *const sys_dirs[] = {
 	"sys", "sys/devices", "sys/devices/system", "sys/fs", "sys/fs/cgroup", NULL};
@@ -78,14 +83,15 @@ int procfs_make(int root, bool bare, struct cloche_err *err)
 		return tree;
 	}
 	r = mount_attach(tree, root, "proc", "/proc", err);
-	return r < 0 || bare ? r : procfs_cover(root, err);
+	return r < 0 || bare ? r : procfs_cover(root, false, err);
 }
 
-int procfs_cover(int root, struct cloche_err *err)
+int procfs_cover(int root, bool by_root, struct cloche_err *err)
 {
+	size_t n = by_root ? ARRAY_SIZE(covered) : COVERED_ALWAYS;
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(covered) && r == 0; i++)
+	for (size_t i = 0; i < n && r == 0; i++)
 		r = cover(root, covered[i].name, covered[i].what, err);
 	return r;
 }

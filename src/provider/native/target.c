@@ -22,12 +22,29 @@ static int resolve(int root, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-static bool is_scratch(const struct target_root *root, const struct stat *st)
+int target_add_scratch(struct target_root *root, int fd)
 {
+	unsigned i = root->scratch_n;
+	struct stat st;
+
+	if (i == ARRAY_SIZE(root->scratch))
+		return -ENOSPC;
+	if (fstat(fd, &st) < 0 || sys_mount_id(fd, &root->scratch_mounts[i]) < 0)
+		return -errno;
+	root->scratch[i] = st.st_dev;
+	root->scratch_n++;
+	return 0;
+}
+
+static bool is_scratch(const struct target_root *root, int dir, const struct stat *st)
+{
+	uint64_t mount = 0;
 	unsigned i;
 
+	if (root->scratch_mounts[0] && sys_mount_id(dir, &mount) < 0)
+		return false;
 	for (i = 0; i < root->scratch_n; i++)
-		if (root->scratch[i] == st->st_dev)
+		if (root->scratch[i] == st->st_dev && root->scratch_mounts[i] == mount)
 			return true;
 	return false;
 }
@@ -41,7 +58,7 @@ static int make_entry(const struct target_root *root, int parent, const char *na
 
 	if (fstat(parent, &st) < 0)
 		return err_sys(err, errno, "look at the directory of %s", path);
-	if (!is_scratch(root, &st)) {
+	if (!is_scratch(root, parent, &st)) {
 		int r = err_set(err, E_DENIED,
 			"%s does not exist in what is mounted above it, and nothing is made there",
 			path);

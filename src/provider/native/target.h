@@ -12,7 +12,13 @@ struct target_root {
 	int fd;           /* directory; every path is resolved beneath it, links included */
 	dev_t scratch[8]; /* devices of the temporary file systems */
 	unsigned scratch_n;
+	/* If it is not 0: the ids of their mounts, in the same order. An engine may keep the root
+	 * of a room on the device of what is granted. */
+	uint64_t scratch_mounts[8];
 };
+
+/* Add the file system that fd is on, told from others by its mount. Return 0 or -errno. */
+_warn_unused_ int target_add_scratch(struct target_root *root, int fd);
 
 /* Open (O_PATH) what `path` leads to. If it does not exist, make it, a directory or an empty file,
  * and the missing directories above it. "a/b" and "/a/b" are the same. Errors: E_DENIED if making

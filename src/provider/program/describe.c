@@ -122,7 +122,7 @@ static int add_mounts(
 	for (size_t i = 0; i < s->mounts_n && r == 0; i++) {
 		if (!sources[i].path)
 			continue;
-		inside_place(i, place);
+		inside_place(s, i, place);
 		r = words_add_line(out, "mount", s->mounts[i].ro ? "ro" : "rw",
 			sources[i].is_dir ? "directory" : "file", sources[i].path, place, NULL);
 	}

@@ -10,9 +10,15 @@
  * The program finds the sources of mounts by their paths, which a room may exchange meanwhile
  * (INV-NAMED-ONCE). So it mounts each of them at a place of ours, which nobody else reaches. What
  * is there is compared with what was judged; if it differs, the room is given up. Only then is it
- * put where it belongs, as in a native room. */
+ * put where it belongs, as in a native room.
+ *
+ * An image's links may lead anywhere. So whatever makes files in the room, the engine or we, does
+ * it while nothing of the host is mounted where a link could lead (INV-HOST-UNCHANGED): the name of
+ * the places is the room's own, and they are empty before we begin. */
 #include "base/fd.h"
 #include "base/fs.h"
+#include "ipc/roomctl.h"
+#include "jail/sys.h"
 #include "provider/native/mount.h"
 #include "provider/native/ns.h"
 #include "provider/native/parts.h"
@@ -28,8 +34,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-#define PLACES "run/cloche/mounts"
 
 struct inside {
 	struct program_room *room;
@@ -87,9 +91,9 @@ static int open_all(struct inside *in, struct cloche_err *err)
 	return 0;
 }
 
-void inside_place(size_t i, char ret[INSIDE_PLACE_MAX])
+void inside_place(const struct room_spec *spec, size_t i, char ret[INSIDE_PLACE_MAX])
 {
-	snprintf(ret, INSIDE_PLACE_MAX, "/" PLACES "/%zu", i);
+	snprintf(ret, INSIDE_PLACE_MAX, ROOMCTL_DIR "/mounts-%.64s/%zu", spec->id, i);
 }
 
 /* Take what the program has mounted for mount i, and return the tree. */
@@ -102,7 +106,7 @@ static int take_mount(const struct inside *in, int root, size_t i, struct cloche
 	struct statvfs vfs;
 	struct stat st;
 
-	inside_place(i, place);
+	inside_place(in->spec, i, place);
 	fd = fs_open_beneath(root, place + 1, O_PATH);
 	if (fd < 0)
 		return err_set(
@@ -120,16 +124,33 @@ static int take_mount(const struct inside *in, int root, size_t i, struct cloche
 	return TAKE_FD(tree);
 }
 
+static int take_mounts(const struct inside *in, int root, struct cloche_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++)
+		if (in->sources[i].path) {
+			in->trees[i] = r = take_mount(in, root, i, err);
+			r = r < 0 ? err_wrap(err, r, "mount %s", in->spec->mounts[i].source) : 0;
+		}
+	return r;
+}
+
 static int put_mount(
 	const struct inside *in, const struct target_root *root, size_t i, struct cloche_err *err)
 {
+	const struct room_mount *m = &in->spec->mounts[i];
 	_cleanup_fd_ int at = -1;
 
-	in->trees[i] = take_mount(in, root->fd, i, err);
+	if (m->guard && !in->sources[i].path)
+		return in->trees[m->guard - 1] < 0
+			       ? 0
+			       : mount_guard(in->trees[m->guard - 1],
+					 room_spec_guarded(in->spec, m), m, 0, err);
 	if (in->trees[i] < 0)
-		return in->trees[i];
-	at = target_open(root, in->spec->mounts[i].target, in->sources[i].is_dir, err);
-	return at < 0 ? at : mount_attach(in->trees[i], at, "", in->spec->mounts[i].target, err);
+		return 0;
+	at = target_open(root, m->target, in->sources[i].is_dir, err);
+	return at < 0 ? at : mount_attach(in->trees[i], at, "", m->target, err);
 }
 
 static int put_mounts(
@@ -138,17 +159,25 @@ static int put_mounts(
 	int r = 0;
 
 	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++) {
-		const struct room_mount *m = &in->spec->mounts[i];
-
-		if (in->sources[i].path)
-			r = put_mount(in, root, i, err);
-		else if (m->guard && in->trees[m->guard - 1] >= 0)
-			r = mount_guard(
-				in->trees[m->guard - 1], room_spec_guarded(in->spec, m), m, 0, err);
+		r = put_mount(in, root, i, err);
 		if (r < 0)
-			r = err_wrap(err, r, "mount %s", m->source);
+			r = err_wrap(err, r, "mount %s", in->spec->mounts[i].source);
 	}
 	return r;
+}
+
+/* Directories in which the furnishing finds its own files. No image needs one to be a link. */
+static int check_tops(int root, struct cloche_err *err)
+{
+	static const char *const tops[] = {"run", "etc", "dev", "proc", "sys"};
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tops); i++)
+		if (fstatat(root, tops[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+			return err_set(err, E_DENIED,
+				"/%s of the image is not a directory, and a room needs one there",
+				tops[i]);
+	return 0;
 }
 
 /* Cover what an engine shows of the machine beyond what a room may see. */
@@ -159,7 +188,7 @@ static int cover(int root, struct cloche_err *err)
 	if (r == 0)
 		r = devices_cover(root, err);
 	if (r == 0)
-		r = procfs_cover(root, err);
+		r = procfs_cover(root, true, err);
 	return r == 0 ? sysfs_cover(root, err) : r;
 }
 
@@ -183,46 +212,76 @@ static int add_names(const struct target_root *root, bool gateway, struct cloche
 			 : rootfs_mount_names(gateway, root, files, err);
 }
 
-/* Add the temporary file systems in which files are made (describe.c). Nothing of the host is
- * mounted over them yet. */
-static void find_scratch(const struct inside *in, struct target_root *root)
+/* Add the root and the temporary file systems in which files are made (describe.c). Nothing of the
+ * host is mounted over them yet. */
+static int find_scratch(const struct inside *in, struct target_root *root, struct cloche_err *err)
 {
 	static const char *const paths[] = {"run", "tmp", "home", "root", "etc", "var"};
-	struct stat st;
+	int r = target_add_scratch(root, root->fd);
 
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
-		if ((i < 2 || in->spec->root == ROOM_ROOT_HOST) &&
-			fstatat(root->fd, paths[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			S_ISDIR(st.st_mode))
-			root->scratch[root->scratch_n++] = st.st_dev;
+	for (size_t i = 0; i < ARRAY_SIZE(paths) && r == 0; i++) {
+		_cleanup_fd_ int fd = -1;
+
+		if (i < 2 || in->spec->root == ROOM_ROOT_HOST)
+			fd = openat(
+				root->fd, paths[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0)
+			r = target_add_scratch(root, fd);
+	}
+	return r < 0 ? err_sys(err, -r, "look at the room's file systems") : 0;
+}
+
+/* Make everything that is not mounted. */
+static int fill(const struct inside *in, const struct target_root *root, struct cloche_err *err)
+{
+	const bool gateway = in->spec->net == ROOM_NET_GATEWAY;
+	int r = cover(root->fd, err);
+
+	if (r == 0 && in->spec->root == ROOM_ROOT_HOST)
+		r = fill_root(in->host, root->fd, gateway, err);
+	if (r == 0)
+		r = parts_mkdir(root->fd, "run/lock", 01777, err);
+	if (r == 0)
+		r = add_names(root, gateway, err);
+	for (char *const *p = in->spec->places; r == 0 && p && *p; p++)
+		fd_close(target_open(root, *p, true, NULL));
+	if (r < 0 || !gateway)
+		return r;
+	if (in->spec->root == ROOM_ROOT_HOST)
+		return trust_link_policies(root->fd, err);
+	/* An image may have something else there. Then its browsers do not know the gateway. */
+	(void)!trust_link_policies(root->fd, NULL);
+	return 0;
+}
+
+/* So that not even root of the room exchanges what we have there. */
+static int keep_own(int root, struct cloche_err *err)
+{
+	_cleanup_fd_ int tree = mount_clone(root, &ROOMCTL_DIR[1], MOUNT_ATTR_RDONLY, err);
+
+	return tree < 0 ? tree : mount_attach(tree, root, &ROOMCTL_DIR[1], ROOMCTL_DIR, err);
 }
 
 static int furnish_files(const struct inside *in, struct cloche_err *err)
 {
-	const bool gateway = in->spec->net == ROOM_NET_GATEWAY;
 	struct target_root root = {.fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
 	_cleanup_fd_ int fd = root.fd;
-	struct stat st;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
 		return err_sys(err, errno, "open the room's root");
-	root.scratch[root.scratch_n++] = st.st_dev;
-	find_scratch(in, &root);
-	r = cover(fd, err);
+	r = check_tops(fd, err);
+	if (r == 0)
+		r = find_scratch(in, &root, err);
+	if (r == 0)
+		r = take_mounts(in, fd, err);
+	if (r == 0)
+		r = fill(in, &root, err);
 	if (r == 0)
 		r = put_mounts(in, &root, err);
-	if (r == 0 && in->spec->root == ROOM_ROOT_HOST)
-		r = fill_root(in->host, fd, gateway, err);
-	if (r == 0)
-		r = parts_mkdir(fd, "run/lock", 01777, err);
-	if (r == 0)
-		r = add_names(&root, gateway, err);
-	for (char *const *p = in->spec->places; r == 0 && p && *p; p++)
-		fd_close(target_open(&root, *p, true, NULL));
-	if (r == 0 && gateway)
-		r = trust_link_policies(fd, err);
-	return r == 0 && in->spec->ca_fd >= 0 ? trust_install(&root, in->spec->ca_fd, err) : r;
+	if (r == 0 && in->spec->ca_fd >= 0)
+		r = trust_install(&root, in->spec->ca_fd, err);
+	return r == 0 ? keep_own(fd, err) : r;
 }
 
 static int furnish(void *arg, struct cloche_err *err)

@@ -61,10 +61,10 @@ _warn_unused_ int describe_room(const struct room_spec *spec, const struct judge
 _warn_unused_ int describe_id(const char *id, struct buf *out);
 
 /* --- inside.c --- */
-enum { INSIDE_PLACE_MAX = 64 };
+enum { INSIDE_PLACE_MAX = 128 };
 /* Write the path at which the program has to mount the source of mount i, in a directory that is
- * ours. */
-void inside_place(size_t i, char ret[INSIDE_PLACE_MAX]);
+ * ours and has a name that no image knows. */
+void inside_place(const struct room_spec *spec, size_t i, char ret[INSIDE_PLACE_MAX]);
 /* Furnish a room whose process 1 waits: names, trust and network. Check that its mounts are what
  * was asked for, and put them where they belong. */
 _warn_unused_ int inside_furnish(struct program_room *r, const struct room_spec *spec,
