@@ -22,6 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* No name that an image is likely to have. */
+#define ENTRYPOINT "/cloche-entrypoint.sh"
+enum { MAX_COMMAND = 128 * 1024 };
 enum { TAG_MAX = 16 + SHA256_HEX_MAX, LOOK_AGAIN_MS = 50 };
 #define BUILDS "builds"
 #define LOCK_SUFFIX ".lock"
@@ -262,13 +265,34 @@ static int ensure_repo(cloche_image_build *b, struct place *p, struct engine *e,
 	return *ret_built ? build_layer(p, e, &b->recipe, what, err) : 0;
 }
 
+/* Write the second layer's Dockerfile. An ENTRYPOINT of its own hides what the first layer runs, so
+ * that is said once more. */
+static int describe_overlay(
+	struct engine *e, const char *repo, struct buf *out, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf entry = BUF_INIT(MAX_COMMAND), cmd = BUF_INIT(MAX_COMMAND);
+	int r = engine_command(e, repo, &entry, &cmd, err);
+
+	if (r < 0)
+		return r;
+	r = buf_printf(out,
+		"FROM %s\nCOPY entrypoint.sh " ENTRYPOINT "\nENTRYPOINT [\"" ENTRYPOINT "\"", repo);
+	if (r == 0 && buf_len(&entry))
+		r = buf_printf(out, ", %.*s", (int)buf_len(&entry) - 2, buf_data(&entry) + 1);
+	if (r == 0)
+		r = buf_add_str(out, STR("]\n"));
+	if (r == 0 && buf_len(&cmd))
+		r = buf_printf(out, "CMD %.*s\n", (int)buf_len(&cmd), buf_data(&cmd));
+	return r < 0 ? err_nomem(err) : 0;
+}
+
 static int ensure_overlay(cloche_image_build *b, struct place *p, struct engine *e,
 	const char *repo, bool repo_built, int64_t repo_made, struct cloche_err *err)
 {
 	_cleanup_(recipe_done) struct recipe recipe = {0};
 	const char *entrypoint = recipe_entrypoint(b->sync_uv);
 	struct engine_build what = {.fresh = repo_built, .local = true};
-	char text[256];
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(3 * MAX_COMMAND);
 	int64_t made = 0;
 	int r;
 
@@ -277,10 +301,9 @@ static int ensure_overlay(cloche_image_build *b, struct place *p, struct engine 
 	/* An overlay older than its base was built on the previous base. */
 	if (r < 0 || (r == 1 && !repo_built && made >= repo_made))
 		return r < 0 ? r : 0;
-	snprintf(text, sizeof(text),
-		"FROM %s\nCOPY entrypoint.sh /entrypoint.sh\nENTRYPOINT [\"/entrypoint.sh\"]\n",
-		repo);
-	r = recipe_set_dockerfile(&recipe, str_from(text), err);
+	r = describe_overlay(e, repo, &text, err);
+	if (r == 0)
+		r = recipe_set_dockerfile(&recipe, buf_str(&text), err);
 	if (r == 0)
 		r = recipe_add_file(&recipe, "entrypoint.sh", str_from(entrypoint), true, err);
 	return r < 0 ? r : build_layer(p, e, &recipe, what, err);

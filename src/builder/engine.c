@@ -16,7 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_LINE = 4096, MAX_ANSWER = 4096, MAX_ARGS = 16, PATIENCE_MS = 5000 };
+enum {
+	MAX_LINE = 4096,
+	MAX_ANSWER = 4096,
+	MAX_LIST = 128 * 1024,
+	MAX_ARGS = 16,
+	PATIENCE_MS = 5000
+};
 
 void engine_done(struct engine *e)
 {
@@ -237,6 +243,49 @@ int engine_id(struct engine *e, const char *tag, char ret[SHA256_HEX_MAX], struc
 		return failed(e, "inspect", &c, r, err);
 	snprintf(ret, SHA256_HEX_MAX, "%.*s", STR_FMT(id));
 	return 0;
+}
+
+/* Go writes some characters as no JSON does. */
+static bool is_json_list(struct str list)
+{
+	if (!str_starts(list, STR("[\"")) || !str_ends(list, STR("\"]")))
+		return false;
+	for (size_t i = 0; i < list.n; i++)
+		if (list.p[i] == '\\' && !strchr("\"\\/bfnrtu", list.p[++i]))
+			return false;
+	return true;
+}
+
+static int get_list(struct engine *e, const char *docker, const char *buildah, const char *tag,
+	struct buf *ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf answer = BUF_INIT(MAX_LIST);
+	struct call c = {.answer = &answer};
+	int r = inspect(e, docker, buildah, tag, &c, err);
+	struct str rest = buf_str(&answer), list = str_trim(str_next_line(&rest));
+
+	if (r < 0 || (r == 0 && (str_eq(list, STR("null")) || str_eq(list, STR("[]")))))
+		return r;
+	if (r > 0)
+		return failed(e, "inspect", &c, r, err);
+	if (!is_json_list(list))
+		return err_set(err, E_IMAGE, "%s does not say in JSON what the image runs",
+			engine_name(e));
+	return buf_add_str(ret, list) < 0 ? err_nomem(err) : 0;
+}
+
+/* Buildah's templates have no json. */
+#define BUILDAH_LIST(of)                                                                           \
+	"[{{range $i, $e := .OCIv1.Config." of "}}{{if $i}}, {{end}}{{printf \"%q\" $e}}{{end}}]"
+
+int engine_command(struct engine *e, const char *tag, struct buf *ret_entrypoint,
+	struct buf *ret_cmd, struct cloche_err *err)
+{
+	int r = get_list(e, "{{json .Config.Entrypoint}}", BUILDAH_LIST("Entrypoint"), tag,
+		ret_entrypoint, err);
+
+	return r < 0 ? r
+		     : get_list(e, "{{json .Config.Cmd}}", BUILDAH_LIST("Cmd"), tag, ret_cmd, err);
 }
 
 int engine_save(struct engine *e, const char *tag, const char *path, struct cloche_err *err)

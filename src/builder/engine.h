@@ -2,6 +2,7 @@
 #pragma once
 /* The engines' own programs, called as a user would, with all of the caller's environment. */
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
 #include <stdbool.h>
@@ -28,6 +29,10 @@ _warn_unused_ int engine_created(
 /* Get the image's id: 64 hexadecimal digits. E_IMAGE. */
 _warn_unused_ int engine_id(
 	struct engine *e, const char *tag, char ret[SHA256_HEX_MAX], struct cloche_err *err);
+
+/* Get what the image runs, as lists of JSON: "[...]", or nothing. E_IMAGE. */
+_warn_unused_ int engine_command(struct engine *e, const char *tag, struct buf *ret_entrypoint,
+	struct buf *ret_cmd, struct cloche_err *err);
 
 /* Write an archive of the image to a new file. E_IMAGE. */
 _warn_unused_ int engine_save(

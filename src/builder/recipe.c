@@ -201,6 +201,13 @@ void recipe_hash(const struct recipe *r, char ret[SHA256_HEX_MAX])
 	sha256_hex(&h, ret);
 }
 
+#define ENTRYPOINT_END                                                                             \
+	"if [ $# -eq 0 ]; then\n"                                                                  \
+	"\techo 'cloche: the image has no command of its own: name one' >&2\n"                     \
+	"\texit 127\n"                                                                             \
+	"fi\n"                                                                                     \
+	"exec \"$@\"\n"
+
 const char *recipe_entrypoint(bool sync_uv)
 {
 	return sync_uv ? "#!/bin/sh\n"
@@ -208,12 +215,10 @@ const char *recipe_entrypoint(bool sync_uv)
 			 "export IS_SANDBOX=1\n"
 			 "if [ -f /workspace/pyproject.toml ]; then\n"
 			 "\t(cd /workspace && uv sync --quiet)\n"
-			 "fi\n"
-			 "exec \"$@\"\n"
+			 "fi\n" ENTRYPOINT_END
 		       : "#!/bin/sh\n"
 			 "set -eu\n"
-			 "export IS_SANDBOX=1\n"
-			 "exec \"$@\"\n";
+			 "export IS_SANDBOX=1\n" ENTRYPOINT_END;
 }
 
 void recipe_hash_overlay(const char *repo_tag, const char *entrypoint, char ret[SHA256_HEX_MAX])
