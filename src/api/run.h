@@ -70,7 +70,8 @@ struct cloche_run {
 	atomic_bool executed, over; /* cloche_run_execute() was called; it has returned */
 	struct client_result result;
 	struct ctl_ended ended;
-	struct buf kept[2]; /* output, if there is no callback for it */
+	uint64_t lasted_usec; /* RUN_OWN: from before the sandbox was made to after its end */
+	struct buf kept[2];   /* output, if there is no callback for it */
 	char start_failure[1024];
 	int start_exit; /* 126 or 127 if the command did not start, else 0 */
 };

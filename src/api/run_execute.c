@@ -312,6 +312,7 @@ static int execute_once(cloche_run *run, struct cloche_err *err)
 {
 	struct cloche_err own = CLOCHE_ERR_INIT;
 	struct client_result result = {0};
+	uint64_t began = clock_mono_usec();
 	int r;
 
 	if (run->code && run->detached)
@@ -336,6 +337,7 @@ static int execute_once(cloche_run *run, struct cloche_err *err)
 	if (r < 0 || run->where != RUN_OWN || run->detached)
 		return r;
 	r = client_finish(atomic_load(&run->client), &run->ended, err);
+	run->lasted_usec = clock_mono_usec() - began;
 	network_finish(&run->network);
 	return r;
 }

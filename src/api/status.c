@@ -213,15 +213,13 @@ static json_t *describe_provider(const cloche_provider_status *p)
 		p->version[0] ? json_utf8(str_from(p->version)) : json_null());
 }
 
-/* As the program of an engine names it. */
-static json_t *container_of_sandbox(const cloche_instance *i)
+json_t *status_container(const char *provider, const char *id)
 {
 	static const char *const engines[] = {PROVIDER_PROGRAMS(PROVIDER_NAME)};
-	const char *name = cloche_instance_provider(i);
 
 	for (size_t k = 0; k < ARRAY_SIZE(engines); k++)
-		if (strcmp(engines[k], name) == 0)
-			return json_sprintf("agentgate-%s", cloche_instance_id(i));
+		if (strcmp(engines[k], provider) == 0)
+			return json_sprintf("agentgate-%s", id);
 	return json_null();
 }
 
@@ -231,8 +229,9 @@ static json_t *describe_sandbox(const struct sandbox_status *b)
 		cloche_instance_id(b->i), "name", cloche_instance_name(b->i), "runId",
 		cloche_instance_label(b->i, MANAGER_LABEL_RUN), "provider",
 		cloche_instance_provider(b->i), "isolation", cloche_instance_isolation(b->i),
-		"containerId", container_of_sandbox(b->i), "status",
-		cloche_instance_state_name(b->i), "createdAt",
+		"containerId",
+		status_container(cloche_instance_provider(b->i), cloche_instance_id(b->i)),
+		"status", cloche_instance_state_name(b->i), "createdAt",
 		status_time(cloche_instance_created(b->i)), "resourceUsage", "cpuPercent",
 		cpu_percent(b), "memoryMB", b->answers ? in_mb(b->now.memory_bytes) : 0.0,
 		"commandsRunning", (json_int_t)(b->answers ? b->now.commands_running : 0));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/manager.h"
 #include "api/planted.h"
 #include "api/task.h"
+#include "base/clock.h"
 #include "base/fs.h"
 
 #include <unistd.h>
@@ -24,20 +26,24 @@ static json_t *sandbox_object(const cloche_run *run)
 		"duration_ms", (json_int_t)cloche_run_duration_ms(run));
 }
 
-/* The same with AgentGate's names and units. */
+/* The same with AgentGate's names and units. An engine's own work inside the room counts as the
+ * room's, so what it used is divided by the time in which the sandbox was made and removed, too. */
 static json_t *sandbox_info(const cloche_run *run)
 {
 	cloche_usage u = cloche_run_usage(run);
-	uint64_t ms = cloche_run_duration_ms(run);
 	json_t *usage = json_null();
+	json_t *container = status_container(cloche_run_provider(run), cloche_run_id(run));
 
 	if (u.cpu_ms > 0 || u.memory_peak_bytes > 0)
 		usage = json_pack("{s:f, s:f}", "cpu_percent",
-			ms > 0 ? 100.0 * (double)u.cpu_ms / (double)ms : 0.0, "memory_mb",
-			(double)u.memory_peak_bytes / MIB);
-	return json_pack("{s:s, s:s, s:o, s:I}", "provider", cloche_run_provider(run),
-		"container_id", cloche_run_id(run), "resource_usage", usage, "duration_ms",
-		(json_int_t)ms);
+			100.0 * (double)u.cpu_ms * USEC_PER_MSEC /
+				(double)MAX(run->lasted_usec, (uint64_t)1),
+			"memory_mb", (double)u.memory_peak_bytes / MIB);
+	if (json_is_null(container))
+		container = json_text(cloche_run_id(run));
+	return json_pack("{s:s, s:o, s:o, s:I}", "provider", cloche_run_provider(run),
+		"container_id", container, "resource_usage", usage, "duration_ms",
+		(json_int_t)cloche_run_duration_ms(run));
 }
 
 int task_make_result(cloche_task *task, struct cloche_err *err)

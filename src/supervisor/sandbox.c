@@ -230,6 +230,8 @@ static void finish(struct loop_job *job)
 	struct supervisor *s = container_of(job, struct supervisor, end.finish);
 	struct ctl_ended m = {.reason = s->end.reason};
 	struct cloche_err err = CLOCHE_ERR_INIT;
+	/* What an engine has made is gone when its clients hear of the end. */
+	bool by_program = s->room && s->room->provider->path;
 	/* If its maker is still there, the maker removes the log. */
 	bool forget = s->start.unfinished && peers_owner_is_gone(s), made = s->room, left;
 
@@ -240,8 +242,9 @@ static void finish(struct loop_job *job)
 	}
 	tasks_give_up(s);
 	settle_record(s);
-	peers_ended(s, &m);
-	/* From here on no client waits, and none can connect while the room is removed. */
+	if (!by_program)
+		peers_ended(s, &m);
+	/* From here on none can connect while the room is removed. */
 	loop_io_remove(&s->peers.listener);
 	s->dir.listen = fd_close(s->dir.listen);
 	s->room = room_free(s->room);
@@ -250,6 +253,8 @@ static void finish(struct loop_job *job)
 	if (forget)
 		recording_forget(s);
 	left = sandbox_dir_reap(&s->dir, &err) < 0;
+	if (by_program)
+		peers_ended(s, &m);
 	/* The same may have been the failure: an engine that does not answer. */
 	if (left && !(s->failure && strcmp(s->failure, err.message) == 0))
 		fprintf(stderr, "cloche-supervisor: %s\n", err.message);

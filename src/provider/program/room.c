@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 /* The engine may have to import an image first. */
-enum { PROBE_SEC = 30, CREATE_SEC = 600, REAP_SEC = 60, CONNECT_SEC = 20 };
+enum { PROBE_SEC = 30, CREATE_SEC = 600, REAP_SEC = 20, CONNECT_SEC = 20 };
 enum { REQUEST_MAX = 1 << 20 };
 
 /* A name in the sandbox's directory, which the manager has made. */
