@@ -18,6 +18,9 @@ int main(void)
 	if (r == 0)
 		r = cloche_sandbox_add_mount(sb, "/usr/share", "/data", true, &err);
 	if (r == 0)
+		r = cloche_sandbox_set_pull(sb, "never", &err);
+	cloche_sandbox_on_pull(sb, NULL, NULL);
+	if (r == 0)
 		r = cloche_sandbox_set_env(sb, "CI", "true", &err);
 	if (r == 0)
 		r = cloche_sandbox_set_limit(sb, "memory", "512m", &err);

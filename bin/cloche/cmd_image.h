@@ -14,6 +14,16 @@ struct image_options {
 	bool all, quiet, json;
 };
 
+/* Progress on a terminal. */
+struct image_progress {
+	bool on_terminal, shown; /* a line of progress is on the screen */
+	uint64_t began, last;    /* now_usec() */
+};
+/* Show a step after one second, at most ten times a second. Return false if the user has
+ * interrupted us. */
+bool image_progress_step(struct image_progress *p, const char *step, uint64_t bytes);
+void image_progress_clear(struct image_progress *p);
+
 /* image_build.c */
 int image_build(const struct image_options *o, char **operands, cloche_err *err);
 int image_hash(const struct image_options *o, char **operands, cloche_err *err);

@@ -10,38 +10,42 @@
 #include <unistd.h>
 
 struct showing {
+	struct image_progress progress;
 	const struct image_options *o;
-	bool on_terminal, shown; /* a line of progress is on the screen */
-	uint64_t began, last;    /* now_usec() */
 	json_t *documents;
 	bool failed;
 };
 
-static void clear_progress(struct showing *s)
+void image_progress_clear(struct image_progress *p)
 {
-	if (s->shown)
+	if (p->shown)
 		(void)put(STDERR_FILENO, "\r\033[K", 4);
-	s->shown = false;
+	p->shown = false;
 }
 
-/* Show progress after one second, at most ten times a second. */
-static bool on_step(const char *step, uint64_t bytes, void *user)
+bool image_progress_step(struct image_progress *p, const char *step, uint64_t bytes)
 {
-	struct showing *s = user;
 	uint64_t at = now_usec();
 	char line[256], size[32];
 
 	if (interrupt_signal() != 0)
 		return false;
-	if (!s->on_terminal || at - s->began < 1000000 || at - s->last < 100000)
+	if (!p->on_terminal || at - p->began < 1000000 || at - p->last < 100000)
 		return true;
-	s->last = at;
+	p->last = at;
 	format_size(bytes, size, sizeof(size));
 	snprintf(line, sizeof(line), "\r\033[Kcloche: %s%s%s", step, bytes ? ": " : "",
 		bytes ? size : "");
 	(void)put(STDERR_FILENO, line, strlen(line));
-	s->shown = true;
+	p->shown = true;
 	return true;
+}
+
+static bool on_step(const char *step, uint64_t bytes, void *user)
+{
+	struct showing *s = user;
+
+	return image_progress_step(&s->progress, step, bytes);
 }
 
 static bool on_stored(const cloche_image *image, void *user)
@@ -50,7 +54,7 @@ static bool on_stored(const cloche_image *image, void *user)
 	const char *name = cloche_image_name(image, 0);
 	char line[512];
 
-	clear_progress(s);
+	image_progress_clear(&s->progress);
 	if (s->o->json) {
 		(void)json_array_append_new(
 			s->documents, json_loads(cloche_image_json(image), 0, NULL));
@@ -87,18 +91,18 @@ static void say_left_out(const struct cloche_image_loading *loading)
 static int image_get(
 	const struct image_options *o, const char *source, const char *name, cloche_err *err)
 {
-	struct showing s = {.o = o, .began = now_usec(), .documents = json_array()};
+	struct showing s = {.o = o, .progress.began = now_usec(), .documents = json_array()};
 	struct cloche_image_loading loading = {
 		.name = o->name, .step = on_step, .stored = on_stored, .user = &s};
 	int r;
 
-	s.on_terminal = !o->quiet && isatty(STDERR_FILENO);
+	s.progress.on_terminal = !o->quiet && isatty(STDERR_FILENO);
 	interrupt_catch(on_signal, NULL);
 	if (name)
 		r = cloche_image_pull(name, &loading, err);
 	else
 		r = cloche_image_load(source, STDIN_FILENO, &loading, err);
-	clear_progress(&s);
+	image_progress_clear(&s.progress);
 	if (r == 0 && o->json)
 		s.failed = !json_print(json_incref(s.documents));
 	json_decref(s.documents);

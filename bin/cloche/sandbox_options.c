@@ -3,6 +3,7 @@
  * name. Options from the command line are applied after the environment and the configuration file,
  * so that they override both. */
 #include "cli.h"
+#include "cmd_image.h"
 #include "project.h"
 
 #include <cloche/srt.h>
@@ -217,6 +218,29 @@ static int load_provider(struct sandbox_options *o, const char *name, cloche_err
 	return r;
 }
 
+static struct image_progress pulling;
+
+static bool on_pull(const char *step, uint64_t bytes, void *user)
+{
+	struct image_progress *p = user;
+
+	if (p->began == 0) {
+		p->began = now_usec();
+		p->on_terminal = isatty(STDERR_FILENO);
+		say("pulling the image");
+	}
+	return image_progress_step(p, step, bytes);
+}
+
+/* This comes first, as images may be pulled by all that follows. */
+static int prepare_pull(struct sandbox_options *o, cloche_err *err)
+{
+	const struct given *pull = sandbox_options_given(o, "pull");
+
+	cloche_sandbox_on_pull(o->sb, on_pull, &pulling);
+	return cloche_sandbox_set_pull(o->sb, pull ? pull->value : "missing", err);
+}
+
 /* Apply the defaults from CLOCHE_PROVIDER and AgentGate's variables, except for options that were
  * given. */
 static int load_environment(struct sandbox_options *o, cloche_err *err)
@@ -324,11 +348,14 @@ static int sandbox_options_apply(struct sandbox_options *o, cloche_err *err)
 	if (offline)
 		r = cloche_sandbox_set(o->sb, "offline", offline->value, err);
 	if (r == 0)
+		r = prepare_pull(o, err);
+	if (r == 0)
 		r = load_environment(o, err);
 	if (r == 0)
 		r = load_config(o, err);
 	if (r == 0)
 		r = apply_given(o, err);
+	image_progress_clear(&pulling);
 	if (r == 0)
 		r = tell_weaker(o, err);
 	if (r == 0)

@@ -84,6 +84,17 @@ CLOCHE_API const char *cloche_provider_name(size_t i);
  * image's command if none is given, and runs it as the image's user. */
 CLOCHE_API int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err);
 
+/* Set when cloche_sandbox_set_root() gets an image from its registry as cloche_image_pull() does,
+ * which may take minutes: "missing" (if it is not stored), "always" or "never" (the default for a
+ * handle; that of the command line and of AGENTGATE_SANDBOX_IMAGE is "missing"). Call it before
+ * cloche_sandbox_set_root(). An id is never pulled, nor what could be one. */
+CLOCHE_API int cloche_sandbox_set_pull(cloche_sandbox *sb, const char *when, cloche_err *err);
+
+/* Receives the current step of a pull and the number of bytes it covers, on the calling thread.
+ * Returns false to abort it: CLOCHE_E_CANCELLED. */
+typedef bool (*cloche_pull_fn)(const char *step, uint64_t bytes, void *user);
+CLOCHE_API void cloche_sandbox_on_pull(cloche_sandbox *sb, cloche_pull_fn fn, void *user);
+
 /* Keep changes to the root (everything but /tmp and mounts) in dir, which is made if missing. dir
  * must be empty, or hold the changes of an earlier sandbox with the same root, which are then
  * continued. Only one sandbox at a time can use it, and no writable mount may be inside it or

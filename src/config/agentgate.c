@@ -4,6 +4,7 @@
 #include "config/agentgate.h"
 #include "base/str.h"
 #include "provider/names.h"
+#include "sandbox/sandbox.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +92,9 @@ static int set_image(const struct reading *r, const struct value *v, struct cloc
 {
 	char root[512];
 
+	/* As AgentGate does. */
+	if (!r->sb->pull && cloche_sandbox_set_pull(r->sb, "missing", err) < 0)
+		return -err->code;
 	snprintf(root, sizeof(root), "image:%s", v->text);
 	return cloche_sandbox_set_root(r->sb, root, err);
 }

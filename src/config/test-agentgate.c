@@ -142,7 +142,10 @@ static void what_cannot_be_is_refused(void)
 		snprintf(full, sizeof(full), "AGENTGATE_%s", rows[i][0]);
 		check(strstr(err.message, full));
 	}
-	check(read_with("SANDBOX_IMAGE", "no/such:image", NULL, &a) < 0);
+	/* Without a program that asks a registry. */
+	setenv("PATH", "/nowhere", 1);
+	check_int(read_with("SANDBOX_IMAGE", "no/such:image", NULL, &a), -E_NOT_FOUND);
+	check(strstr(err.message, "cannot be pulled"));
 	/* Of other things than sandboxes there may be any. */
 	check_int(read_with("OTHER", "1", NULL, &a), 0);
 	check_int(read_with("SANDBOX_DISK_MB", "", NULL, &a), 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the image's settings are kept next to the user's settings, and are joined
  * with them when something is started: the user's settings override the image's, and these override
- * the defaults. */
+ * the defaults. An image is pulled when its name is set, because its settings are needed then. */
 #include "base/fs.h"
 #include "image/find.h"
+#include "image/load.h"
 #include "sandbox/sandbox.h"
 
 void sandbox_leave_image(cloche_sandbox *sb)
@@ -62,18 +63,92 @@ static int take_config(cloche_sandbox *sb, const struct image_config *c, struct 
 	return r < 0 ? err_nomem(err) : 0;
 }
 
+int cloche_sandbox_set_pull(cloche_sandbox *sb, const char *when, cloche_err *err)
+{
+	if (strcmp(when, "missing") != 0 && strcmp(when, "never") != 0 &&
+		strcmp(when, "always") != 0)
+		return err_set(
+			err, E_USAGE, "--pull is missing, never or always, not \"%s\"", when);
+	return set_string(&sb->pull, when, err);
+}
+
+void cloche_sandbox_on_pull(cloche_sandbox *sb, cloche_pull_fn fn, void *user)
+{
+	sb->on_pull = fn;
+	sb->on_pull_user = user;
+}
+
+static bool pulls(const cloche_sandbox *sb, const char *when)
+{
+	return sb->pull && strcmp(sb->pull, when) == 0;
+}
+
+static int find(
+	struct image_store *s, const char *name, struct image_found *ret, struct cloche_err *err)
+{
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	int r = image_store_read(s, &index, err);
+
+	return r < 0 ? r : image_find(s, &index, str_from(name), ret, err);
+}
+
+static int pull(cloche_sandbox *sb, struct image_store *s, const char *name, struct cloche_err *err)
+{
+	struct image_load job = {.step = sb->on_pull, .user = sb->on_pull_user};
+	int r = image_pull(s, name, &job, err);
+
+	image_index_done(&job.stored);
+	return r;
+}
+
+/* Return whether a registry may have an image of that name: neither an id, nor one of our builds.
+ */
+static bool is_for_a_registry(const char *name)
+{
+	struct image_ref ref;
+
+	return image_ref_parse(str_from(name), &ref, NULL) == 0 && ref.name.n && !ref.maybe_id &&
+	       !str_eq(ref.name, STR("cloche")) && !str_eq(ref.name, STR("cloche-repo"));
+}
+
+static int find_or_pull(cloche_sandbox *sb, struct image_store *s, const char *name,
+	struct image_found *ret, struct cloche_err *err)
+{
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	int r;
+
+	if (pulls(sb, "always")) {
+		r = pull(sb, s, name, err);
+		return r < 0 ? r : find(s, name, ret, err);
+	}
+	r = find(s, name, ret, err);
+	if (r != -E_NOT_FOUND || !pulls(sb, "missing") || !is_for_a_registry(name))
+		return r;
+	r = pull(sb, s, name, &why);
+	if (r == 0) {
+		err_clear(err);
+		return find(s, name, ret, err);
+	}
+	if (r != -E_CANCELLED)
+		r = -E_NOT_FOUND;
+	err_set(err, -r, "there is no image %s, and it cannot be pulled: %.900s", name,
+		why.message);
+	if (why.hint[0])
+		err_hint(err, "%s", why.hint);
+	else
+		err_hint(err, "\"cloche image ls\" lists the images that are here");
+	return r;
+}
+
 int sandbox_use_image(cloche_sandbox *sb, const char *root, struct cloche_err *err)
 {
 	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
-	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
 	_cleanup_(image_found_donep) struct image_found found = IMAGE_FOUND_NULL;
 	_cleanup_(freep) char *layers = NULL;
 	int r = image_store_open(&s, err);
 
 	if (r == 0)
-		r = image_store_read(&s, &index, err);
-	if (r == 0)
-		r = image_find(&s, &index, str_from(root + sizeof("image:") - 1), &found, err);
+		r = find_or_pull(sb, &s, root + sizeof("image:") - 1, &found, err);
 	if (r == 0)
 		r = take_user(sb, &s, &found.config, err);
 	if (r == 0)

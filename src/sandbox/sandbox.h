@@ -39,6 +39,8 @@ struct sandbox_connect_to {
  * handle: a copy has none. */
 struct cloche_sandbox {
 	struct sandbox_group *group;
+	cloche_pull_fn on_pull; /* likewise, as the next one */
+	void *on_pull_user;
 	struct room_limits limits;
 #define OPTION(member, type, ...) MEMBER_##type(member)
 #define LIMIT(member, ...)
@@ -72,7 +74,8 @@ _warn_unused_ int sandbox_check_opened(const cloche_sandbox *sb, struct cloche_e
 _warn_unused_ int sandbox_add_guard(cloche_sandbox *sb, size_t mount, const char *path,
 	const struct stat *st, bool ro, struct cloche_err *err);
 
-/* image.c. Take an image of the store as the root: "image:NAME". E_NOT_FOUND if there is none. */
+/* image.c. Take an image of the store as the root: "image:NAME". If the handle says so, pull it
+ * first. E_NOT_FOUND if there is none. */
 _warn_unused_ int sandbox_use_image(cloche_sandbox *sb, const char *root, struct cloche_err *err);
 /* Forget all settings of an image. */
 void sandbox_leave_image(cloche_sandbox *sb);
