@@ -104,9 +104,12 @@ int image_store_collect(struct image_store *s, const struct image_index *index,
 {
 	_cleanup_(buf_donep) struct buf blobs = BUF_INIT((size_t)USED_MAX * USED_BYTES);
 	_cleanup_(buf_donep) struct buf layers = BUF_INIT((size_t)USED_MAX * USED_BYTES);
+	_cleanup_fd_ int quiet = image_store_be_quiet(s);
 	int r = 0;
 
 	*ret = (struct image_freed){0};
+	if (quiet < 0)
+		return 0;
 	for (size_t i = 0; r == 0 && i < index->n; i++)
 		r = used_add_image(s, index->entries[i].hex, &blobs, &layers, err);
 	if (r < 0)

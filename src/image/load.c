@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: under the one lock of the store, blobs are taken by their digest, layers are
- * unpacked beside their place and renamed into it, and the index is written last. If loading ends
- * before that, the blobs and layers that no image uses are removed, at the latest by the next
- * holder of the lock. */
+/* Theory of operation: blobs are taken by their digest, layers are unpacked beside their place and
+ * renamed into it, and the index is written last. Only for that the lock of the store is taken, as
+ * unpacking may take minutes. Until then the load holds a lock that it shares with other loads, and
+ * as long as there is one, nobody removes what no image uses (image_store_be_quiet). Of two loads
+ * of one layer the second waits for the first, and finds it. */
 #include "image/load.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +22,7 @@ struct loading {
 	struct image_store *store;
 	const struct image_source *source;
 	struct image_load *job;
-	struct image_index index; /* the future index */
+	int fd; /* of the locks of loads */
 	char step[64];
 };
 
@@ -45,7 +47,7 @@ static void on_waiting(void *user)
 {
 	struct loading *l = user;
 
-	snprintf(l->step, sizeof(l->step), "waiting for another process that changes the images");
+	snprintf(l->step, sizeof(l->step), "waiting for another process that changes images");
 	(void)tell(l, 0);
 }
 
@@ -96,7 +98,25 @@ static int unpack_into(
 	return r;
 }
 
-static int unpack(struct loading *l, const char *blob, const char *diff_id, struct cloche_err *err)
+/* Let nobody else unpack this layer, or do again (F_UNLCK). */
+static int lock_layer(struct loading *l, const char *diff_id, short type, struct cloche_err *err)
+{
+	char digits[13];
+	struct flock lock = {.l_type = type, .l_len = 1};
+	int r;
+
+	snprintf(digits, sizeof(digits), "%.12s", diff_id);
+	lock.l_start = (off_t)strtoull(digits, NULL, 16);
+	r = fcntl(l->fd, F_OFD_SETLK, &lock);
+	if (r < 0 && (errno == EAGAIN || errno == EACCES))
+		on_waiting(l);
+	while (r < 0 && (errno == EAGAIN || errno == EACCES || errno == EINTR))
+		r = fcntl(l->fd, F_OFD_SETLKW, &lock);
+	return r < 0 ? err_sys(err, errno, "lock a layer") : 0;
+}
+
+static int unpack_locked(
+	struct loading *l, const char *blob, const char *diff_id, struct cloche_err *err)
 {
 	int layers = l->store->layers, r;
 	_cleanup_fd_ int dir = -1;
@@ -119,6 +139,17 @@ static int unpack(struct loading *l, const char *blob, const char *diff_id, stru
 	return r;
 }
 
+static int unpack(struct loading *l, const char *blob, const char *diff_id, struct cloche_err *err)
+{
+	int r = lock_layer(l, diff_id, F_WRLCK, err), e;
+
+	if (r < 0)
+		return r;
+	r = unpack_locked(l, blob, diff_id, err);
+	e = lock_layer(l, diff_id, F_UNLCK, r < 0 ? NULL : err);
+	return r < 0 ? r : e;
+}
+
 static int unpack_layers(struct loading *l, const struct image_manifest *m, struct cloche_err *err)
 {
 	_cleanup_(image_config_donep) struct image_config c = IMAGE_CONFIG_NULL;
@@ -139,16 +170,9 @@ static int unpack_layers(struct loading *l, const struct image_manifest *m, stru
 static int add_image(struct loading *l, struct image_entry e, const struct image_manifest *m,
 	struct cloche_err *err)
 {
-	int r;
-
 	/* Not what the index that came with the image may say. */
 	snprintf(e.config, sizeof(e.config), "%s", m->config.hex);
-	/* Add an image without a name only once. */
-	for (size_t i = 0; !e.name && i < l->index.n; i++)
-		if (strcmp(l->index.entries[i].hex, e.hex) == 0)
-			return image_index_add(&l->job->stored, &e, err);
-	r = image_index_add(&l->index, &e, err);
-	return r < 0 ? r : image_index_add(&l->job->stored, &e, err);
+	return image_index_add(&l->job->stored, &e, err);
 }
 
 /* Load a blob of an OCI layout. */
@@ -309,10 +333,8 @@ static int load_saved(struct loading *l, struct cloche_err *err)
 
 static int load_any(struct loading *l, struct cloche_err *err)
 {
-	int r = image_store_read(l->store, &l->index, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (image_source_has(l->source, "oci-layout") && image_source_has(l->source, "index.json"))
 		r = load_layout(l, err);
 	else if (image_source_has(l->source, "manifest.json"))
@@ -324,33 +346,60 @@ static int load_any(struct loading *l, struct cloche_err *err)
 	if (r == 0 && l->job->name && l->job->stored.n > 1)
 		r = err_set(err, E_USAGE, "it has %zu images, which cannot all have one name",
 			l->job->stored.n);
-	return r < 0 ? r : image_store_write(l->store, &l->index, err);
+	return r;
+}
+
+/* Return whether the index has the image, of which one entry without a name is enough. */
+static bool is_known(const struct image_index *index, const struct image_entry *e)
+{
+	for (size_t i = 0; !e->name && i < index->n; i++)
+		if (strcmp(index->entries[i].hex, e->hex) == 0)
+			return true;
+	return false;
+}
+
+static int enter_stored(struct loading *l, struct cloche_err *err)
+{
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	_cleanup_fd_ int lock = image_store_lock(l->store, on_waiting, l, err);
+	int r = lock < 0 ? lock : image_store_read(l->store, &index, err);
+
+	for (size_t i = 0; r == 0 && i < l->job->stored.n; i++)
+		if (!is_known(&index, &l->job->stored.entries[i]))
+			r = image_index_add(&index, &l->job->stored.entries[i], err);
+	return r < 0 ? r : image_store_write(l->store, &index, err);
 }
 
 /* Remove the blobs and layers of a failed load. */
-static void give_back(struct loading *l)
+static void give_back(struct image_store *s)
 {
 	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	_cleanup_fd_ int lock = image_store_lock(s, NULL, NULL, NULL);
 	struct image_freed freed;
 
-	if (image_store_read(l->store, &index, NULL) == 0)
-		(void)!image_store_collect(l->store, &index, &freed, NULL);
+	if (lock >= 0 && image_store_read(s, &index, NULL) == 0)
+		(void)!image_store_collect(s, &index, &freed, NULL);
 }
 
 int image_load(struct image_store *s, const struct image_source *source, struct image_load *job,
 	struct cloche_err *err)
 {
 	struct loading l = {.store = s, .source = source, .job = job};
+	/* This also removes what a crash has left. */
 	_cleanup_fd_ int lock = image_store_lock(s, on_waiting, &l, err);
 	int r;
 
-	if (lock < 0)
-		return lock;
+	l.fd = lock < 0 ? lock : image_store_begin_load(s, err);
+	if (l.fd < 0)
+		return l.fd;
+	lock = fd_close(lock);
 	r = load_any(&l, err);
+	if (r == 0)
+		r = enter_stored(&l, err);
+	l.fd = fd_close(l.fd);
 	if (r < 0) {
-		give_back(&l);
+		give_back(s);
 		image_index_done(&job->stored);
 	}
-	image_index_done(&l.index);
 	return r;
 }

@@ -79,6 +79,40 @@ static void sweep_temporary(int at)
 	}
 }
 
+static int open_loads(struct image_store *s)
+{
+	return openat(s->dir, "loads", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+int image_store_begin_load(struct image_store *s, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = open_loads(s);
+	int r = fd < 0 ? fd : flock(fd, LOCK_SH);
+
+	while (r < 0 && errno == EINTR)
+		r = flock(fd, LOCK_SH);
+	return r < 0 ? err_sys(err, errno, "lock the loads of images") : TAKE_FD(fd);
+}
+
+int image_store_be_quiet(struct image_store *s)
+{
+	_cleanup_fd_ int fd = open_loads(s);
+
+	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? -1 : TAKE_FD(fd);
+}
+
+/* Remove what a crash has left. Only loads make it. */
+static void sweep(struct image_store *s)
+{
+	_cleanup_fd_ int quiet = image_store_be_quiet(s);
+
+	if (quiet < 0)
+		return;
+	sweep_temporary(s->dir);
+	sweep_temporary(s->blobs);
+	sweep_temporary(s->layers);
+}
+
 int image_store_lock(
 	struct image_store *s, void (*waiting)(void *user), void *user, struct cloche_err *err)
 {
@@ -95,10 +129,7 @@ int image_store_lock(
 		r = flock(fd, LOCK_EX);
 	if (r < 0)
 		return err_sys(err, errno, "lock the images");
-	/* Blobs and layers are only made under the lock, so unfinished ones are from a crash. */
-	sweep_temporary(s->dir);
-	sweep_temporary(s->blobs);
-	sweep_temporary(s->layers);
+	sweep(s);
 	if (faccessat(s->dir, "oci-layout", F_OK, 0) < 0)
 		r = fs_write_atomic(s->dir, "oci-layout",
 			STR("{\"imageLayoutVersion\":\"1.0.0\"}\n"), 0600, false, err);

@@ -6,7 +6,9 @@
  *   images/layers/HEX/t       a layer, unpacked; HEX is the digest of its tar (the diff id)
  *   images/layers/HEX/owners  owners that could not be set: "UID:GID MODE PATH", each with a NUL
  *   images/new-...            temporary; locked by its maker
- *   images/lock               held during any change
+ *   images/lock               held while the index is changed, or something is removed
+ *   images/loads              locked by each load, together with others; a byte of it by whoever
+ *                             unpacks a layer
  *   images/pulls              a byte of it is locked while skopeo is used: image/pull.c
  *
  * A blob, a layer and the index are renamed into place when they are complete and checked. Readers
@@ -34,6 +36,12 @@ static inline void image_store_closep(struct image_store *s)
  * NULL) is called if the lock is taken. Removes what a crash has left. */
 _warn_unused_ int image_store_lock(
 	struct image_store *s, void (*waiting)(void *user), void *user, struct cloche_err *err);
+
+/* Keep what is stored from here on until the returned descriptor is closed, though no image of the
+ * index uses it yet. Waits for whoever is removing something. */
+_warn_unused_ int image_store_begin_load(struct image_store *s, struct cloche_err *err);
+/* Return a descriptor that keeps loads from beginning, or -1 if there is one. */
+_warn_unused_ int image_store_be_quiet(struct image_store *s);
 
 enum { IMAGE_TEMP_NAME = sizeof("new-") + 16 };
 /* Make a new name for something that image_store_lock() may remove. */
@@ -79,7 +87,8 @@ struct image_freed {
 	unsigned layers, blobs, busy; /* busy: layers that a room uses */
 	uint64_t bytes;               /* of blobs */
 };
-/* Remove blobs and layers that no image of the index uses. Under the lock. */
+/* Remove blobs and layers that no image of the index uses. Under the lock. While there are loads,
+ * nothing is removed; the next call does it. */
 _warn_unused_ int image_store_collect(struct image_store *s, const struct image_index *index,
 	struct image_freed *ret, struct cloche_err *err);
 

@@ -20,6 +20,7 @@ static const struct {
 	{"srt-settings", NULL, "/nonexistent", false},
 	{"workdir", "/tmp", "tmp", false},
 	{"root", "/usr", "/nonexistent", false},
+	{"pull", "always", "sometimes", false},
 	{"keep-changes", "/tmp/changes", "", false},
 	{"tool", "/bin/sh", "/nonexistent", true},
 	{"env", "NAME=value", "NAME", false},
