@@ -66,6 +66,7 @@ static int drop_writable(cloche_sandbox *sb, struct cloche_err *err)
 		fd_close(sb->mounts[i].fd);
 		free(sb->mounts[i].source);
 		free(sb->mounts[i].target);
+		free(sb->mounts[i].also);
 	}
 	sb->mounts_n = n;
 	sb->opened = strv_free(sb->opened);

@@ -100,6 +100,18 @@ static bool is_mounted_in(const cloche_sandbox *sb, const char *path, bool below
 	return false;
 }
 
+/* The same for the second paths of mounts: nothing is copied from there. */
+static bool is_second_in(const cloche_sandbox *sb, const char *path, bool below)
+{
+	for (size_t i = 0; i < sb->mounts_n; i++) {
+		const char *also = sandbox_second_path(sb, &sb->mounts[i]);
+
+		if (also && (below ? is_below(also, path) : fs_is_within(path, also)))
+			return true;
+	}
+	return false;
+}
+
 /* --- a place of which parts may be mounted --- */
 
 struct names {
@@ -131,7 +143,8 @@ static int copy_parts(struct fork_copy *c, const char *path, int depth, struct c
 		if (asprintf(&one, "%s/%s", path, names.all[i]) < 0) {
 			one = NULL;
 			r = err_nomem(err);
-		} else if (!is_mounted_in(c->becomes, one, false)) {
+		} else if (!is_mounted_in(c->becomes, one, false) &&
+			   !is_second_in(c->made, one, false)) {
 			r = copy_place(c, one, depth + 1, err);
 		}
 	}
@@ -150,7 +163,8 @@ static int copy_place(struct fork_copy *c, const char *path, int depth, struct c
 	}
 	if (r < 0)
 		return r;
-	if (st.type == CLOCHE_NODE_DIRECTORY && is_mounted_in(c->becomes, path, true)) {
+	if (st.type == CLOCHE_NODE_DIRECTORY &&
+		(is_mounted_in(c->becomes, path, true) || is_second_in(c->made, path, true))) {
 		if (depth >= DEEPEST)
 			return err_set(err, E_LIMIT, "%s: too deep", path);
 		return copy_parts(c, path, depth, err);
@@ -241,6 +255,20 @@ static bool on_change(const cloche_change *change, void *user)
 	return s->r == 0;
 }
 
+/* Make the copy of a mount that has two paths known by the second one, too. */
+static int link_second(struct fork_copy *c, const struct room_mount *m, struct cloche_err *err)
+{
+	const char *also = sandbox_second_path(c->made, m);
+	_cleanup_(freep) char *around = also ? parent_of(also) : NULL;
+	int r;
+
+	if (!also || is_mounted_in(c->becomes, also, false) ||
+		is_mounted_in(c->becomes, also, true))
+		return 0;
+	r = around ? cloche_files_mkdir(c->to, around, 0755, true, err) : err_nomem(err);
+	return r < 0 ? r : cloche_files_symlink(c->to, m->target, also, err);
+}
+
 int fork_copy_files(struct fork_copy *c, struct cloche_err *err)
 {
 	struct changes s = {.c = c, .err = err};
@@ -256,8 +284,11 @@ int fork_copy_files(struct fork_copy *c, struct cloche_err *err)
 	for (size_t i = 0; r == 0 && i < c->made->mounts_n; i++) {
 		const char *target = c->made->mounts[i].target;
 
-		if (!is_mounted_in(c->becomes, target, false))
+		if (!is_mounted_in(c->becomes, target, false)) {
 			r = copy_place(c, target, 0, err);
+			if (r == 0)
+				r = link_second(c, &c->made->mounts[i], err);
+		}
 	}
 	return r;
 }

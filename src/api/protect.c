@@ -3,7 +3,10 @@
  * itself, read-only. A directory such as .git is mounted over itself as it is, because a mount
  * point cannot be renamed. These guards follow the mount that contains them, so that a later mount
  * of the user over all of them takes effect. They are found below the descriptor of that mount.
- * Whoever mounts them finds them there again, and compares: another room may write there too. */
+ * Whoever mounts them finds them there again, and compares: another room may write there too.
+ *
+ * The records of worktrees that the room does not have are read-only, too (INV-REPOSITORY-WHOLE):
+ * git inside would take them for the remains of deleted ones, and remove them. */
 #include "api/protect.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -13,6 +16,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Leaves some mounts for the user, and for tools. */
 enum { PROTECT_MAX = ROOM_MAX_MOUNTS - 192 };
@@ -64,6 +68,7 @@ int protect_open(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_
 }
 
 struct protector {
+	const cloche_sandbox *sb;
 	struct room_spec *room;
 	size_t mount; /* the mount that is searched */
 	bool *crowded;
@@ -104,6 +109,71 @@ static int protect_found(void *user, const char *path, const struct stat *st, bo
 	return fs_is_within_any(source, p->room->opened) ? 0 : protect_add(p, path, st, read_only);
 }
 
+/* Whether the room may write to a worktree by its path on the host. file is its file
+ * .git. *ret_taken: something is mounted where the worktree would be. */
+static bool protect_shows(const cloche_sandbox *sb, int file, const char *path, bool *ret_taken)
+{
+	struct stat own, st;
+
+	*ret_taken = false;
+	for (size_t i = sb->mounts_n; i-- > 0;) {
+		const struct room_mount *m = &sb->mounts[i];
+		const char *also = sandbox_second_path(sb, m);
+		const char *rest = also ? fs_below(path, also) : NULL;
+		_cleanup_fd_ int there = -1;
+
+		rest = rest ? rest : fs_below(path, m->target);
+		if (!rest || m->guard)
+			continue;
+		*ret_taken = true;
+		there = rest[0] && !m->ro ? fs_open_beneath(m->fd, rest, O_PATH) : -1;
+		return there >= 0 && fstat(file, &own) == 0 && fstat(there, &st) == 0 &&
+		       own.st_dev == st.st_dev && own.st_ino == st.st_ino;
+	}
+	return false;
+}
+
+/* Show the place of a worktree that is not in the room, so that git takes it for a living one. Its
+ * file says nothing but where the record is. Nothing is shown where the system's own files are. */
+static int protect_show_place(struct protector *p, int file, const char *path)
+{
+	static const char *const systems[] = {"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32",
+		"/lib64", "/proc", "/run", "/sbin", "/sys", "/usr"};
+	struct room_mount *m;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(systems); i++)
+		if (fs_is_within(path, systems[i]))
+			return 0;
+	if (p->room->mounts_n >= PROTECT_MAX) {
+		*p->crowded = true;
+		return 0;
+	}
+	r = room_spec_add_opened(p->room, file, path, path, true, p->err);
+	if (r < 0)
+		return r;
+	m = &p->room->mounts[p->room->mounts_n - 1];
+	m->found = m->closed = true;
+	return 0;
+}
+
+/* Git inside must not take a worktree that the room does not have for a dead one, nor change what
+ * is known of it. */
+static int protect_worktree(
+	void *user, const char *record, const struct stat *st, int file, const char *path)
+{
+	struct protector *p = user;
+	bool taken;
+	int r;
+
+	if (protect_shows(p->sb, file, path, &taken))
+		return 0;
+	r = protect_add(p, record, st, true);
+	if (r == 0 && !taken)
+		r = protect_show_place(p, file, path);
+	return r < 0 ? r : 1;
+}
+
 /* Keep the directories around the file in their places. */
 static int protect_around(struct protector *p, const char *rest)
 {
@@ -128,7 +198,7 @@ int protect_own_file(struct room_spec *ret, size_t mount, int file, struct cloch
 {
 	const struct room_mount *m = &ret->mounts[mount];
 	bool crowded = false;
-	struct protector p = {ret, mount, &crowded, err};
+	struct protector p = {NULL, ret, mount, &crowded, err};
 	char path[PATH_MAX], top[PATH_MAX];
 	const char *rest;
 	struct stat st;
@@ -152,9 +222,11 @@ int protect_own_file(struct room_spec *ret, size_t mount, int file, struct cloch
 	return r;
 }
 
-int protect_mount(struct room_spec *ret, size_t mount, bool *ret_crowded, struct cloche_err *err)
+int protect_mount(const cloche_sandbox *sb, struct room_spec *ret, size_t mount, bool *ret_crowded,
+	struct cloche_err *err)
 {
-	struct protector p = {ret, mount, ret_crowded, err};
+	struct protector p = {sb, ret, mount, ret_crowded, err};
+	const struct find_calls calls = {protect_found, protect_worktree, &p};
 	const struct room_mount *m = &ret->mounts[mount];
 	_cleanup_(freep) char *source = strdup(m->source);
 	struct stat st;
@@ -164,6 +236,6 @@ int protect_mount(struct room_spec *ret, size_t mount, bool *ret_crowded, struct
 		return err_nomem(err);
 	if (m->ro || fstat(m->fd, &st) < 0 || !S_ISDIR(st.st_mode))
 		return 0;
-	r = workspace_find(m->fd, source, protect_found, &p, NULL);
+	r = workspace_find(m->fd, source, &calls, NULL);
 	return r == -ENOMEM ? err_nomem(err) : r;
 }

@@ -16,5 +16,5 @@ _warn_unused_ int protect_own_file(
 
 /* Add mounts for what has to be protected in the given mount of ret. Set *ret_crowded if that takes
  * more mounts than a room can have. */
-_warn_unused_ int protect_mount(
-	struct room_spec *ret, size_t mount, bool *ret_crowded, struct cloche_err *err);
+_warn_unused_ int protect_mount(const cloche_sandbox *sb, struct room_spec *ret, size_t mount,
+	bool *ret_crowded, struct cloche_err *err);

@@ -7,13 +7,15 @@
  * like those of what commands do: one file has one name. */
 #include "api/state.h"
 #include "base/fs.h"
+#include "base/json.h"
 #include "state/blobs.h"
 
 struct recorder {
 	struct files_recorder base;
 	struct state_home home;
 	struct state state;
-	char *workdir; /* where relative paths begin; NULL: they are recorded as they are */
+	char *workdir;       /* where relative paths begin; NULL: they are recorded as they are */
+	char *also, *target; /* two paths of the workspace (struct room_mount), or NULL */
 	int blobs, blobs_lock;
 
 	bool by_reference; /* the next write is an asset */
@@ -84,6 +86,35 @@ static char *recorded_path(const struct recorder *r, struct str path)
 	return joined ? fs_absolute(joined) : NULL;
 }
 
+/* Return the path by which it is recorded: another machine has the workspace elsewhere. */
+static char *recorded_inside(const struct recorder *r, struct str path)
+{
+	_cleanup_(freep) char *whole = recorded_path(r, path);
+	const char *rest = whole && r->also ? fs_below(whole, r->also) : NULL;
+
+	if (!rest)
+		return TAKE_PTR(whole);
+	return rest[0] ? fs_join(r->target, rest) : strdup(r->target);
+}
+
+/* Find the mount that has two paths. Return 0 or -ENOMEM. */
+static int find_second(const cloche_instance *instance, struct recorder *r)
+{
+	const json_t *config = json_object_get(instance->record, "config"), *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(config, "mounts"), i, one) {
+		struct str also = json_str_at(one, "also");
+
+		if (!also.n)
+			continue;
+		r->also = str_dup(also);
+		r->target = str_dup(json_str_at(one, "target"));
+		return r->also && r->target ? 0 : -ENOMEM;
+	}
+	return 0;
+}
+
 static int begin(struct files_recorder *base, const struct files_request *q, struct cloche_err *err)
 {
 	struct recorder *r = container_of(base, struct recorder, base);
@@ -94,8 +125,8 @@ static int begin(struct files_recorder *base, const struct files_request *q, str
 		return 0;
 	if (kind == STATE_FS_WRITE && r->by_reference)
 		kind = STATE_ASSETS_UPLOAD;
-	r->path = recorded_path(r, q->path);
-	r->other = kind == STATE_FS_RENAME ? recorded_path(r, q->other) : str_dup(q->other);
+	r->path = recorded_inside(r, q->path);
+	r->other = kind == STATE_FS_RENAME ? recorded_inside(r, q->other) : str_dup(q->other);
 	if (!r->path || !r->other)
 		return err_nomem(err);
 	r->pending = true;
@@ -207,6 +238,8 @@ static void free_recorder(struct files_recorder *base)
 	fd_close(r->blobs);
 	state_home_done(&r->home);
 	free(r->workdir);
+	free(r->also);
+	free(r->target);
 	free(r);
 }
 
@@ -237,7 +270,9 @@ int recorder_new(const cloche_instance *instance, const char *workdir, struct fi
 		.data = BUF_INIT(STATE_DATA_MAX),
 		.blob = BLOB_WRITER_INIT};
 	r->workdir = home.full ? strdup(workdir) : NULL;
-	e = home.full && !r->workdir ? err_nomem(err) : state_home_open(&home, &r->state, err);
+	e = (home.full && !r->workdir) || find_second(instance, r) < 0
+		    ? err_nomem(err)
+		    : state_home_open(&home, &r->state, err);
 	if (e < 0)
 		free_recorder(&r->base);
 	else

@@ -98,12 +98,14 @@ int room_make_env(const cloche_sandbox *sb, char ***ret)
 	return 0;
 }
 
-/* Add mount i of sb with its guards; number: what its earlier mounts have become in ret. */
+/* Add mount i of sb with its guards; number: what its earlier mounts have become in ret. Both paths
+ * of a mount lead to what is mounted in either. */
 static int add_mount(const cloche_sandbox *sb, size_t i, size_t *number,
 	const struct network_logs *logs, struct room_spec *ret, bool *ret_crowded,
 	struct cloche_err *err)
 {
 	const struct room_mount *m = &sb->mounts[i];
+	_cleanup_(freep) char *target = sandbox_path_inside(sb, m->target);
 	size_t n = number[i] = ret->mounts_n;
 	int r;
 
@@ -114,14 +116,17 @@ static int add_mount(const cloche_sandbox *sb, size_t i, size_t *number,
 		return room_spec_add_guard(ret, number[m->guard - 1],
 			fs_below(m->source, in->source), &st, m->ro, err);
 	}
-	r = room_spec_add_opened(ret, m->fd, m->source, m->target, m->ro, err);
+	r = target ? room_spec_add_opened(ret, m->fd, m->source, target, m->ro, err)
+		   : err_nomem(err);
 	if (r < 0)
 		return r;
 	ret->mounts[n].found = m->found;
-	r = protect_own_file(ret, n, logs->plain, err);
+	r = set_string(&ret->mounts[n].also, sandbox_second_path(sb, m), err);
+	if (r == 0)
+		r = protect_own_file(ret, n, logs->plain, err);
 	if (r == 0)
 		r = protect_own_file(ret, n, logs->json, err);
-	return r == 0 ? protect_mount(ret, n, ret_crowded, err) : r;
+	return r == 0 ? protect_mount(sb, ret, n, ret_crowded, err) : r;
 }
 
 static int add_mounts(const cloche_sandbox *sb, const struct network_logs *logs,

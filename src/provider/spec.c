@@ -31,6 +31,7 @@ void room_spec_done(struct room_spec *s)
 	for (i = 0; i < s->mounts_n; i++) {
 		free(s->mounts[i].source);
 		free(s->mounts[i].target);
+		free(s->mounts[i].also);
 	}
 	free(s->mounts);
 	free(s->id);
@@ -154,6 +155,18 @@ const char *room_spec_guarded(const struct room_spec *s, const struct room_mount
 	return fs_below(guard->source, s->mounts[guard->guard - 1].source);
 }
 
+char *room_spec_recorded(const struct room_spec *s, const char *path)
+{
+	for (size_t i = 0; i < s->mounts_n; i++) {
+		const char *also = s->mounts[i].also, *rest = also ? fs_below(path, also) : NULL;
+
+		if (rest)
+			return rest[0] ? fs_join(s->mounts[i].target, rest)
+				       : strdup(s->mounts[i].target);
+	}
+	return strdup(path);
+}
+
 static bool is_id(const char *z)
 {
 	size_t n = z ? strlen(z) : 0, i;
@@ -204,6 +217,16 @@ static int check_guard(const struct room_spec *s, size_t i, struct cloche_err *e
 				 : err_set(err, E_USAGE, "%s guards no part of a mount", m->source);
 }
 
+static int check_whole_mount(const struct room_spec *s, size_t i, struct cloche_err *err)
+{
+	const struct room_mount *m = &s->mounts[i];
+	int r = check_mount(m->source, m->target, err);
+
+	if (r == 0 && m->guard)
+		r = check_guard(s, i, err);
+	return r == 0 && m->also ? check_mount(m->source, m->also, err) : r;
+}
+
 int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 {
 	size_t i;
@@ -231,9 +254,7 @@ int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 	if (s->mounts_n > ROOM_MAX_MOUNTS)
 		return err_set(err, E_LIMIT, "more than %d mounts", ROOM_MAX_MOUNTS);
 	for (i = 0; i < s->mounts_n; i++) {
-		r = check_mount(s->mounts[i].source, s->mounts[i].target, err);
-		if (r == 0 && s->mounts[i].guard)
-			r = check_guard(s, i, err);
+		r = check_whole_mount(s, i, err);
 		if (r < 0)
 			return r;
 	}
@@ -247,11 +268,13 @@ enum { MAX_PATH = 4095 };
 #define MOUNT_FIELDS(F)                                                                            \
 	F(Z, source, .max = MAX_PATH)                                                              \
 	F(Z, target, .max = MAX_PATH)                                                              \
+	F(OPTIONAL, also, .max = MAX_PATH)                                                         \
 	F(BOOL, ro)                                                                                \
 	F(BOOL, found)                                                                             \
 	F(U32, guard)                                                                              \
 	F(U64, device)                                                                             \
-	F(U64, inode)
+	F(U64, inode)                                                                              \
+	F(BOOL, closed)
 
 static MESSAGE_TABLE(room_mount, MOUNT_FIELDS, NULL);
 

@@ -43,12 +43,15 @@ enum room_net {
 struct room_mount {
 	char *source;   /* path on the host, absolute */
 	char *target;   /* path in the room, absolute */
+	char *also;     /* a second path of it, likewise, with all that is mounted in it; or NULL */
 	int fd;         /* O_PATH, owned; -errno: it could not be opened. A guard has none */
 	uint32_t guard; /* number (from 1) of an earlier mount that it guards a part of; 0: it is
 			 * no guard */
 	uint64_t device, inode; /* of a guard: what was found */
 	bool ro;
-	bool found; /* nobody has named it */
+	bool found;  /* nobody has named it */
+	bool closed; /* a file. If the directory around it has to be made for it, the directory is
+		      * read-only. If that is not possible, the mount is left out */
 };
 
 /* Every limit of options.def; 0 means no limit (or the provider's default if there is one).
@@ -132,6 +135,10 @@ _warn_unused_ int room_spec_add_guard(struct room_spec *s, size_t mount, const c
 const char *room_spec_guarded(const struct room_spec *s, const struct room_mount *guard);
 /* Close the sources. */
 void room_spec_close(struct room_spec *s);
+
+/* Return the path by which what lies at `path` of the room is recorded: the first one of a mount
+ * that has two. Heap; NULL on lack of memory. */
+char *room_spec_recorded(const struct room_spec *s, const char *path);
 
 /* Check what does not depend on the machine: id, paths, ranges. Every provider calls this first, as
  * the spec may come over a socket. */

@@ -59,15 +59,17 @@ int sandbox_put_mount(
 	copy.fd = fd;
 	copy.source = strdup(m->source);
 	copy.target = strdup(m->target);
+	copy.also = m->also ? strdup(m->also) : NULL;
 	if (grown)
 		sb->mounts = grown;
-	if (grown && copy.source && copy.target) {
+	if (grown && copy.source && copy.target && (copy.also || !m->also)) {
 		sb->mounts[sb->mounts_n++] = copy;
 		return 0;
 	}
 	fd_close(fd);
 	free(copy.source);
 	free(copy.target);
+	free(copy.also);
 	return err_nomem(err);
 }
 
@@ -146,37 +148,44 @@ static void last_mount_to_front(cloche_sandbox *sb)
 		sb->mounts[i].guard += sb->mounts[i].guard > 0;
 }
 
-/* Takes fd. */
-static int sandbox_put_workspace(cloche_sandbox *sb, int fd, char *source, struct cloche_err *err)
+int sandbox_put_workspace(
+	cloche_sandbox *sb, int fd, char *source, bool hidden, struct cloche_err *err)
 {
-	int r;
+	int r = 0;
 
 	/* If a workspace was set before, it is the first mount. */
 	if (sb->workspace) {
 		fd_close(sb->mounts[0].fd);
 		sb->mounts[0].fd = fd;
-		return set_string(&sb->mounts[0].source, source, err);
+		r = set_string(&sb->mounts[0].source, source, err);
+	} else {
+		r = sandbox_add_mount(sb, fd,
+			&(struct room_mount){
+				.source = source, .target = (char[]){SANDBOX_WORKSPACE}},
+			err);
+		if (r == 0)
+			last_mount_to_front(sb);
 	}
-	r = sandbox_add_mount(sb, fd,
-		&(struct room_mount){.source = source, .target = (char[]){SANDBOX_WORKSPACE}}, err);
 	if (r == 0)
-		last_mount_to_front(sb);
-	return r;
+		r = set_string(&sb->mounts[0].also, hidden ? NULL : source, err);
+	return r < 0 ? r : set_string(&sb->workspace, source, err);
 }
 
 int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err)
 {
-	_cleanup_(freep) char *real = NULL;
+	bool hidden = str_ends(str_from(dir), STR(":" SANDBOX_WORKSPACE));
+	_cleanup_(freep) char *real = NULL, *named = NULL;
 	_cleanup_fd_ int fd = -1;
 	struct stat st;
-	int r = sandbox_open_judged(dir, "workspace", &fd, &real, err);
+	int r;
 
+	named = strndup(dir, strlen(dir) - (hidden ? strlen(":" SANDBOX_WORKSPACE) : 0));
+	r = named ? sandbox_open_judged(named, "workspace", &fd, &real, err) : err_nomem(err);
 	if (r < 0)
 		return r;
 	if (strcmp(real, "/") == 0)
 		return err_set(err, E_USAGE, "the workspace cannot be /: choose a directory");
 	if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
-		return err_set(err, E_USAGE, "workspace %s: it is not a directory", dir);
-	r = sandbox_put_workspace(sb, TAKE_FD(fd), real, err);
-	return r < 0 ? r : set_string(&sb->workspace, real, err);
+		return err_set(err, E_USAGE, "workspace %s: it is not a directory", named);
+	return sandbox_put_workspace(sb, TAKE_FD(fd), real, hidden, err);
 }

@@ -11,6 +11,8 @@
 #include <cloche/sandbox.h>
 #include <cloche/srt.h>
 
+#define SANDBOX_WORKSPACE "/workspace" /* where every workspace is */
+
 /* A rule of --connect-to: requests for host:port go to address:to_port. */
 struct sandbox_connect_to {
 	struct host host, address;
@@ -52,9 +54,6 @@ struct cloche_sandbox {
 /* Return a copy, NULL on lack of memory. */
 cloche_sandbox *sandbox_copy(const cloche_sandbox *sb);
 
-/* The place of the workspace in a room. */
-#define SANDBOX_WORKSPACE "/workspace"
-
 /* mounts.c. Open a path that is kept without links, and judge whether a link led from there into
  * credentials. *ret (O_PATH) is the file, *ret_real (heap) where it lies. what: for messages. */
 _warn_unused_ int sandbox_open_judged(
@@ -69,10 +68,22 @@ _warn_unused_ int sandbox_put_mount(
 /* After sandbox_load(): fail (E_DENIED) if something that was granted is not there any more, or
  * something else is in its place. */
 _warn_unused_ int sandbox_check_opened(const cloche_sandbox *sb, struct cloche_err *err);
+/* Make the directory that fd (O_PATH, taken) was opened on the workspace. hidden: not at its own
+ * path. */
+_warn_unused_ int sandbox_put_workspace(
+	cloche_sandbox *sb, int fd, char *source, bool hidden, struct cloche_err *err);
 /* Keep what lies at that path below mount number `mount` (from 0) in its place, or read-only. st:
  * what was found there. */
 _warn_unused_ int sandbox_add_guard(cloche_sandbox *sb, size_t mount, const char *path,
 	const struct stat *st, bool ro, struct cloche_err *err);
+
+/* places.c. Return the second path of a mount (borrowed), at which it is on the host as well, or
+ * NULL: nothing that the room's root needs may be hidden by it. Set the root first. */
+const char *sandbox_second_path(const cloche_sandbox *sb, const struct room_mount *m);
+/* Return the path of the room under which what lies at `path` of the room is recorded, so that a
+ * record means the same on another machine: the first path of a mount that has two. Heap; NULL on
+ * lack of memory. */
+char *sandbox_path_inside(const cloche_sandbox *sb, const char *path);
 
 /* image.c. Take an image of the store as the root: "image:NAME". If the handle says so, pull it
  * first. E_NOT_FOUND if there is none. */

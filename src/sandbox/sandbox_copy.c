@@ -108,6 +108,7 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 		fd_close(sb->mounts[i].fd);
 		free(sb->mounts[i].source);
 		free(sb->mounts[i].target);
+		free(sb->mounts[i].also);
 	}
 	free(sb->mounts);
 	free(sb);

@@ -15,11 +15,12 @@ static json_t *mounts_of(const cloche_sandbox *sb)
 
 	for (size_t i = 0; all && i < sb->mounts_n; i++) {
 		const struct room_mount *m = &sb->mounts[i];
+		const char *also = sandbox_second_path(sb, m);
 
-		if (json_array_append_new(
-			    all, json_pack("{s:o, s:o, s:b}", "source", json_text(m->source),
-					 "target", json_text(m->target ? m->target : m->source),
-					 "read_only", (int)m->ro)) < 0)
+		if (json_array_append_new(all,
+			    json_pack("{s:o, s:o, s:o?, s:b}", "source", json_text(m->source),
+				    "target", json_text(m->target ? m->target : m->source), "also",
+				    also ? json_text(also) : NULL, "read_only", (int)m->ro)) < 0)
 			return NULL;
 	}
 	return TAKE_PTR(all);

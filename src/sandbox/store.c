@@ -41,10 +41,11 @@ static json_t *mounts_out(const cloche_sandbox *sb)
 		struct stat st = {.st_dev = m->device, .st_ino = m->inode};
 
 		if ((m->fd >= 0 && fstat(m->fd, &st) < 0) ||
-			json_array_append_new(all,
-				json_pack("[o, o, b, b, I, I, I]", text_out(m->source),
-					text_out(m->target), m->ro, m->found, (json_int_t)m->guard,
-					(json_int_t)st.st_dev, (json_int_t)st.st_ino)) < 0)
+			json_array_append_new(
+				all, json_pack("[o, o, b, b, I, I, I, o]", text_out(m->source),
+					     text_out(m->target), m->ro, m->found,
+					     (json_int_t)m->guard, (json_int_t)st.st_dev,
+					     (json_int_t)st.st_ino, text_out(m->also))) < 0)
 			return NULL;
 	}
 	return TAKE_PTR(all);
@@ -196,16 +197,19 @@ static int mounts_in(const json_t *value, cloche_sandbox *sb)
 	const json_t *one;
 
 	json_array_foreach (value, i, one) {
-		_cleanup_(freep) char *source = NULL, *target = NULL;
+		_cleanup_(freep) char *source = NULL, *target = NULL, *also = NULL;
 		struct room_mount m = {0};
 		int r = text_in(json_array_get(one, 0), &source);
 
 		if (r == 0)
 			r = text_in(json_array_get(one, 1), &target);
+		if (r == 0)
+			r = text_in(json_array_get(one, 7), &also);
 		if (r < 0 || !source || !target)
 			return r < 0 ? r : -EINVAL;
 		m.source = source;
 		m.target = target;
+		m.also = also;
 		m.ro = json_is_true(json_array_get(one, 2));
 		m.found = json_is_true(json_array_get(one, 3));
 		m.guard = (uint32_t)json_integer_value(json_array_get(one, 4));

@@ -31,8 +31,9 @@ static int ask(const cloche_sandbox *sb, struct asking *ret, struct cloche_err *
 
 	*ret = (struct asking){.home = home ? realpath(home, NULL) : NULL, .cwd = getcwd(NULL, 0)};
 	for (size_t i = 0; i < sb->mounts_n; i++)
-		if (strcmp(sb->mounts[i].source, sb->mounts[i].target) == 0 &&
-			strv_add(&ret->shown, str_from(sb->mounts[i].target)) < 0)
+		if ((strcmp(sb->mounts[i].source, sb->mounts[i].target) == 0 ||
+			    sandbox_second_path(sb, &sb->mounts[i])) &&
+			strv_add(&ret->shown, str_from(sb->mounts[i].source)) < 0)
 			return err_nomem(err);
 	for (size_t i = 0; i < sb->mounts_n; i++) {
 		char *real = sb->mounts[i].ro ? NULL : realpath(sb->mounts[i].source, NULL);
@@ -126,6 +127,17 @@ int cloche_sandbox_add_tool(cloche_sandbox *sb, const char *tool, cloche_err *er
 	return r;
 }
 
+static bool is_second(const cloche_sandbox *sb, const char *path)
+{
+	for (size_t i = 0; i < sb->mounts_n; i++) {
+		const char *also = sandbox_second_path(sb, &sb->mounts[i]);
+
+		if (also && fs_is_within(path, also))
+			return true;
+	}
+	return false;
+}
+
 /* Return whether a mount provides the path in the room, whatever the host has there. */
 static bool is_target(const cloche_sandbox *sb, const char *path)
 {
@@ -135,24 +147,39 @@ static bool is_target(const cloche_sandbox *sb, const char *path)
 	return false;
 }
 
-/* For "./x" and the like: if the current directory is the workspace, the command is found in the
- * workspace inside. Show what it needs, and the target if it is a link out of the workspace. */
-static int add_relative(cloche_sandbox *sb, const char *command, struct cloche_err *err)
+/* Return whether the working directory inside is dir of the host, by way of the workspace. */
+static bool is_workdir(const cloche_sandbox *sb, const char *dir)
 {
-	_cleanup_(freep) char *cwd = getcwd(NULL, 0), *real = NULL, *named = NULL;
+	_cleanup_(freep) char *inside = sandbox_path_inside(sb, sandbox_workdir(sb)), *there = NULL;
+	const char *below = inside && sb->workspace ? fs_below(inside, sb->mounts[0].target) : NULL;
+
+	there = below && below[0] ? fs_join(sb->workspace, below) : NULL;
+	return below && strcmp(dir, there ? there : sb->workspace) == 0;
+}
+
+/* For a command that is found in the workspace inside, too: show what it needs, and the target if
+ * it is a link out of the workspace. */
+static int add_in_workspace(cloche_sandbox *sb, const char *command, struct cloche_err *err)
+{
+	_cleanup_(freep) char *real = realpath(command, NULL), *named = fs_absolute(command);
 	bool leaves;
 	int r;
 
-	if (!cwd || !sb->workspace || sb->workdir || strcmp(cwd, sb->workspace) != 0)
-		return 0;
-	real = realpath(command, NULL);
-	named = fs_absolute(command);
 	if (!real || !named)
 		return 0;
 	/* Use its own name, so that the link's directory shows who may have made the link. */
 	leaves = !fs_is_within(real, sb->workspace);
 	r = add(sb, leaves ? named : real, !leaves, NULL, err);
 	return r > 0 ? 0 : r;
+}
+
+/* For "./x" and the like: the command is found if the current directory is the working directory
+ * inside. */
+static int add_relative(cloche_sandbox *sb, const char *command, struct cloche_err *err)
+{
+	_cleanup_(freep) char *cwd = getcwd(NULL, 0);
+
+	return cwd && is_workdir(sb, cwd) ? add_in_workspace(sb, command, err) : 0;
 }
 
 /* Return whether this is a program of the system and no link, as nearly every command is. This is
@@ -183,6 +210,8 @@ int cloche_sandbox_add_command(
 		return 0;
 	if (command[0] != '/' && strchr(command, '/'))
 		return add_relative(sb, command, err);
+	if (command[0] == '/' && is_second(sb, command))
+		return add_in_workspace(sb, command, err);
 	if ((command[0] == '/' && is_target(sb, command)) || is_systems(command))
 		return 0;
 	free(sb->program);

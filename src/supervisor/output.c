@@ -365,14 +365,18 @@ int output_prepare(struct task *t, const struct ctl_exec *m, struct chan_frame *
 static int describe(struct task *t, const struct ctl_exec *m)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_META);
+	_cleanup_(freep) char *cwd =
+		room_spec_recorded(&t->sup->spec, m->spec.cwd ? m->spec.cwd : "/");
 	struct jsonout o = {.b = &b};
 	bool cut = false;
 
+	if (!cwd)
+		return -ENOMEM;
 	jsonout_number(&o, "number", t->shown);
 	jsonout_bool(&o, "tty", t->tty);
 	jsonout_number(&o, "uid", m->spec.uid);
 	jsonout_number(&o, "gid", m->spec.gid);
-	jsonout_text(&o, "cwd", m->spec.cwd ? m->spec.cwd : "/");
+	jsonout_text(&o, "cwd", cwd);
 	jsonout_open(&o, "argv", '[');
 	for (size_t i = 0; m->spec.argv[i] && !cut; i++) {
 		struct str arg =

@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "workspace/judge.h"
 #include "workspace/walk.h"
+#include "workspace/worktree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,9 +14,10 @@
 struct finder {
 	struct walk walk;
 	const char *source;
-	int (*found)(void *user, const char *path, const struct stat *st, bool read_only);
-	void *user;
+	const struct find_calls *calls;
 };
+
+enum { FINDER_RECORDS = 1 }; /* the flag of a directory with records of worktrees */
 
 /* Reports the entry name of the open directory fd. It counts as what it is now, which may be more
  * than was read of the directory. */
@@ -29,7 +31,7 @@ static int finder_found(
 		fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		(!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
 		return 0;
-	return f->found(f->user, path, &st, read_only || !S_ISDIR(st.st_mode));
+	return f->calls->found(f->calls->user, path, &st, read_only || !S_ISDIR(st.st_mode));
 }
 
 /* Git's other directories, often thousands, hold nothing that is obeyed. */
@@ -52,7 +54,25 @@ static int finder_hooks(struct finder *f, const struct walk_item *in, int fd, co
 	if (!judge_hooks(&j, path, sizeof(path)))
 		return 0;
 	hooks = fs_open_beneath(f->walk.root, path, O_PATH | O_DIRECTORY);
-	return hooks >= 0 && fstat(hooks, &st) == 0 ? f->found(f->user, path, &st, true) : 0;
+	return hooks >= 0 && fstat(hooks, &st) == 0
+		       ? f->calls->found(f->calls->user, path, &st, true)
+		       : 0;
+}
+
+/* Reports the record of a worktree. Returns 1 if it need not be searched: nobody uses the record of
+ * a worktree that does not exist. */
+static int finder_record(struct finder *f, const struct walk_item *in, const char *name)
+{
+	char path[PATH_MAX], file_path[PATH_MAX];
+	_cleanup_fd_ int fd = walk_join(path, sizeof(path), in->path, name) < 0
+				      ? -1
+				      : fs_open_beneath(f->walk.root, path, O_RDONLY | O_DIRECTORY);
+	_cleanup_fd_ int file = fd < 0 ? -1 : worktree_find(fd, file_path);
+	struct stat st;
+
+	return file >= 0 && fstat(fd, &st) == 0
+		       ? f->calls->worktree(f->calls->user, path, &st, file, file_path)
+		       : 1;
 }
 
 /* Handles an entry of a directory that counts as `place`. */
@@ -64,6 +84,13 @@ static int finder_entry(struct finder *f, const struct walk_item *in, int fd,
 	bool dir = e->type == DT_DIR;
 	int r = 0;
 
+	if (dir && in->flags & FINDER_RECORDS) {
+		r = finder_record(f, in, e->name);
+		if (r != 0)
+			return MIN(r, 0);
+	}
+	if (place == OBEYED_GIT && strcmp(e->name, "worktrees") == 0)
+		below.flags = FINDER_RECORDS;
 	if (!row)
 		return dir && finder_enters(place, e->name)
 			       ? walk_push(&f->walk, in, e->name, &below)
@@ -97,13 +124,11 @@ static int finder_dir(struct finder *f, const struct walk_item *in, int fd)
 	return r;
 }
 
-int workspace_find(int dir, const char *source,
-	int (*found)(void *user, const char *path, const struct stat *st, bool read_only),
-	void *user, bool *ret_cut)
+int workspace_find(int dir, const char *source, const struct find_calls *calls, bool *ret_cut)
 {
 	char path[PATH_MAX];
 	const struct obeyed *row = judge_mount(dir, path);
-	struct finder f = {.source = source, .found = found, .user = user};
+	struct finder f = {.source = source, .calls = calls};
 	struct walk_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
 	int r = walk_init(&f.walk, dir, FIND_MAX_DIRS, FIND_MAX_ENTRIES, FIND_MAX_DEPTH, &item);
 	int fd;

@@ -11,13 +11,21 @@ enum {
 	FIND_MAX_DEPTH = 8,           /* below the one that is granted */
 };
 
+struct find_calls {
+	/* path is relative to the directory that is searched, st says which file was found. It has
+	 * to be read-only, or else only has to stay in its place. Return 0, or a negative number to
+	 * stop. */
+	int (*found)(void *user, const char *path, const struct stat *st, bool read_only);
+	/* The record of a worktree that exists, and the worktree's file .git
+	 * (workspace/worktree.h). Return 1 if the record need not be searched, or as above. */
+	int (*worktree)(void *user, const char *record, const struct stat *st, int file,
+		const char *file_path);
+	void *user;
+};
+
 /* Call found for each thing in dir (a descriptor, borrowed) that the table protects, a directory
- * before its contents. It gets the path from dir, and whether the thing has to be read-only or only
- * has to stay in its place. A hooks directory in dir that a git configuration names is such a
- * thing, too. st says which file
- * was found. source: the path of dir. Links are not followed, and nothing below node_modules is
- * looked at. *ret_cut (may be NULL): a bound was reached. found returns 0, or a negative number to
- * stop. Return 0, that number, or -ENOMEM. */
-int workspace_find(int dir, const char *source,
-	int (*found)(void *user, const char *path, const struct stat *st, bool read_only),
-	void *user, bool *ret_cut);
+ * before its contents. A hooks directory in dir that a git configuration names is such a thing,
+ * too. source: the path of dir. Links are not followed, and nothing below node_modules is looked
+ * at. *ret_cut (may be NULL): a bound was reached. Return 0, the number with which a call stopped,
+ * or -ENOMEM. */
+int workspace_find(int dir, const char *source, const struct find_calls *calls, bool *ret_cut);

@@ -370,13 +370,13 @@ bool gitconfig_is_harmless(
 	return more == 0;
 }
 
-bool gitconfig_hooks(struct str text, char *ret, size_t size)
+bool gitconfig_value(struct str text, const char *key, char *ret, size_t size)
 {
 	struct reader r = reader_open(text);
 	bool found = false;
 
 	while (reader_next(&r) > 0)
-		if (strcmp(r.key, "core.hookspath") == 0) {
+		if (strcmp(r.key, key) == 0) {
 			snprintf(ret, size, "%s", r.value);
 			found = true;
 		}

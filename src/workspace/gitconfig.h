@@ -12,6 +12,6 @@
 bool gitconfig_is_harmless(
 	struct str text, bool (*worktree_is_inside)(void *user, const char *value), void *user);
 
-/* Find the path of hooks (core.hooksPath); the last one counts, as in git. Return true with the
- * path as it is written, cut if it does not fit. */
-bool gitconfig_hooks(struct str text, char *ret, size_t size);
+/* Find the value of a key, such as "core.hookspath" (in small letters); the last one counts, as in
+ * git. Return true with the value as it is written, cut if it does not fit. */
+bool gitconfig_value(struct str text, const char *key, char *ret, size_t size);

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "workspace/gitconfig.h"
+#include "workspace/look.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -96,10 +97,39 @@ static bool judge_is_worktree(const char *path)
 	       strncmp(path + n, worktrees, sizeof(worktrees) - 1) == 0;
 }
 
+/* Whether the directory `path` of a mount is a worktree's place, or with `module` a submodule's, by
+ * its path on the host. */
+static bool judge_is_place(int root, const char *source, const char *path, bool module)
+{
+	char whole[2 * PATH_MAX];
+
+	if (walk_join(whole, sizeof(whole), source, path) < 0 || strlen(whole) >= PATH_MAX)
+		return false;
+	return (judge_is_worktree(whole + 1) || (module && judge_is_module(whole + 1))) &&
+	       judge_is_directory(root, path);
+}
+
+/* The same for an absolute path, in any mount that the room could write to. */
+static bool judge_is_place_elsewhere(const struct judge *j, const char *path)
+{
+	char in[PATH_MAX];
+
+	for (size_t i = 0; j->look && i < j->look->mounts_n; i++) {
+		const struct look_mount *m = &j->look->mounts[i];
+		const char *below = fs_below(path, m->source);
+
+		if (below && m->fd >= 0 && fs_resolve("", below, in) &&
+			judge_is_place(m->fd, m->source, in, true))
+			return true;
+	}
+	return false;
+}
+
 /* Finds where the file .git in `in` ("gitdir: PATH") leads to. True if that is a place of a
  * worktree or submodule in the mount. */
 static bool judge_link(const struct judge *j, const char *in, char *text, char ret[PATH_MAX])
 {
+	const char *absolute;
 	static const char key[] = "gitdir: ";
 	const char *path = text + sizeof(key) - 1, *below;
 	size_t n = strlen(text);
@@ -111,13 +141,16 @@ static bool judge_link(const struct judge *j, const char *in, char *text, char r
 	/* Git takes all that is left for the path, even lines. */
 	if (strpbrk(text, "\r\n") || judge_turns_back(path))
 		return false;
-	if (path[0] == '/') {
+	absolute = path[0] == '/' ? path : NULL;
+	ret[0] = '\0';
+	if (absolute) {
 		below = fs_below(path, j->target);
 		path = below ? below : fs_below(path, j->source);
 		in = "";
 	}
-	return path && fs_resolve(in, path, ret) &&
-	       (judge_is_worktree(ret) || judge_is_module(ret)) && judge_is_directory(j->root, ret);
+	if (path)
+		return fs_resolve(in, path, ret) && judge_is_place(j->root, j->source, ret, true);
+	return absolute && judge_is_place_elsewhere(j, absolute);
 }
 
 /* Reads a file without a NUL in it. NULL if it is none; the text is b's. */
@@ -138,7 +171,7 @@ bool judge_leads_away(const struct judge *j)
 	if (strcmp(j->name, ".git") == 0)
 		return !judge_link(j, j->in, text, path);
 	/* As git writes it for a worktree. */
-	return !(strcmp(text, "../..\n") == 0 && judge_is_worktree(j->in));
+	return !(strcmp(text, "../..\n") == 0 && judge_is_place(j->root, j->source, j->in, false));
 }
 
 /* Whether a directory is git's by its content. */
@@ -268,7 +301,8 @@ bool judge_hooks(const struct judge *j, char *ret, size_t size)
 	bool elsewhere;
 
 	if (judge_read(j->dir, j->name, &text) < 0 ||
-		!gitconfig_hooks(buf_str(&text), value, sizeof(value)) || !value[0])
+		!gitconfig_value(buf_str(&text), "core.hookspath", value, sizeof(value)) ||
+		!value[0])
 		return false;
 	judge_above(j->in, above);
 	elsewhere = value[0] == '/' || str_starts(str_from(value), STR("~/"));

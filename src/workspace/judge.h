@@ -6,10 +6,13 @@
 #include <limits.h>
 #include <stddef.h>
 
+struct look;
+
 struct judge {
 	int root, dir;               /* of the mount, and of the file's directory */
 	const char *in, *name;       /* that directory's path from the root; the file's name */
 	const char *source, *target; /* of the mount, on the host and in the room */
+	const struct look *look;     /* all mounts that the room could write to; NULL: only this */
 };
 
 /* Whether a configuration of git has keys that are not known to be harmless, or cannot be read. */

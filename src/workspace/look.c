@@ -262,7 +262,8 @@ static struct judge look_judge(const struct looker *k, const struct seen *s)
 		.in = s->in->path,
 		.name = s->entry->name,
 		.source = k->mount->source,
-		.target = k->mount->target};
+		.target = k->mount->target,
+		.look = k->look};
 }
 
 static bool look_is_so(struct looker *k, const struct seen *s)

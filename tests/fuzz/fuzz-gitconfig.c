@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		str_starts(text, STR("\xef\xbb\xbf")));
 	require(!is_harmless("", text, "\n\n[core]\n\tfsmonitor = /bin/sh\n"));
 	require(!is_harmless("[core]\n\tsshCommand = /bin/sh\n", text, ""));
-	if (gitconfig_hooks(text, hooks, sizeof(hooks)))
+	if (gitconfig_value(text, "core.hookspath", hooks, sizeof(hooks)))
 		require(!gitconfig_is_harmless(text, NULL, NULL) && strlen(hooks) < sizeof(hooks));
 	return 0;
 }

@@ -24,6 +24,10 @@ static int judge_source(const struct apart_own *apart, const struct room_spec *s
 	int r = apart_check_source(apart, m->fd, m->source, spec->host_home, m->ro, &st, err);
 	char path[PATH_MAX];
 
+	if (r < 0 && m->closed) {
+		err_clear(err);
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	r = fd_path(m->fd, path);

@@ -19,6 +19,7 @@
 #include "base/fs.h"
 #include "ipc/roomctl.h"
 #include "jail/sys.h"
+#include "provider/native/attach.h"
 #include "provider/native/imageroot.h"
 #include "provider/native/mount.h"
 #include "provider/native/parts.h"
@@ -93,9 +94,15 @@ static int open_mount(struct rootfs *r, size_t i, struct cloche_err *err)
 	const struct room_mount *m = &r->spec->mounts[i];
 	uint64_t attrs = PARTS_QUIET | (m->ro ? MOUNT_ATTR_RDONLY : 0);
 
-	return m->guard ? 0
-			: open_source(r, m->fd, m->source, attrs, &r->sources[i].is_dir,
-				  &r->sources[i].tree, err);
+	int e = m->guard ? 0
+			 : open_source(r, m->fd, m->source, attrs, &r->sources[i].is_dir,
+				   &r->sources[i].tree, err);
+
+	if (e < 0 && m->closed) {
+		err_clear(err);
+		return 0;
+	}
+	return e;
 }
 
 /* Open the directory that keeps changes, and the host's directories, which are changed. */
@@ -268,36 +275,6 @@ static int fill_scratch(struct rootfs *r, int root, struct cloche_err *err)
 	return e < 0 ? e : mount_attach(r->init_tree, root, INIT_BENEATH, r->spec->init_path, err);
 }
 
-static int attach_beneath(const struct target_root *root, int tree, const char *path, bool dir,
-	struct cloche_err *err)
-{
-	_cleanup_fd_ int at = target_open(root, path, dir, err);
-
-	return at < 0 ? at : mount_attach(tree, at, "", path, err);
-}
-
-static int attach_mount(
-	struct rootfs *r, size_t i, const struct target_root *root, struct cloche_err *err)
-{
-	const struct room_mount *m = &r->spec->mounts[i];
-
-	if (m->guard)
-		return mount_guard(r->sources[m->guard - 1].tree, room_spec_guarded(r->spec, m), m,
-			PARTS_QUIET, err);
-	return attach_beneath(root, r->sources[i].tree, m->target, r->sources[i].is_dir, err);
-}
-
-static int attach_mounts(struct rootfs *r, const struct target_root *root, struct cloche_err *err)
-{
-	for (size_t i = 0; i < r->spec->mounts_n; i++) {
-		int e = attach_mount(r, i, root, err);
-
-		if (e < 0)
-			return err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
-	}
-	return 0;
-}
-
 /* After pivot_root, over an overlay: attach the pieces, each a copy of what is in the tmpfs. */
 static int attach_pieces(const struct rootfs *r, const struct target_root *root,
 	const int trees[ARRAY_SIZE(pieces)], int files, struct cloche_err *err)
@@ -324,7 +301,7 @@ static dev_t device_of(int fd)
 /* Make the places in the room where something will be mounted, so that they are no change of its
  * own. Places that cannot be made here (below a later mount) are made or refused when that is
  * mounted. */
-static void make_places(const struct rootfs *r, int lower)
+static void make_places(struct rootfs *r, int lower)
 {
 	static const char *const names[] = {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"};
 	struct target_root root = {.fd = lower, .scratch = {device_of(lower)}, .scratch_n = 1};
@@ -335,10 +312,7 @@ static void make_places(const struct rootfs *r, int lower)
 
 	for (i = 0; i < ARRAY_SIZE(pieces); i++)
 		(void)mkdirat(lower, pieces[i], 0755);
-	for (i = 0; i < r->spec->mounts_n; i++)
-		if (r->sources[i].tree >= 0)
-			fd_close(target_open(
-				&root, r->spec->mounts[i].target, r->sources[i].is_dir, NULL));
+	rootfs_make_places(r, &root);
 	for (char *const *place = r->spec->places; place && *place; place++)
 		fd_close(target_open(&root, *place, true, NULL));
 }
@@ -571,7 +545,7 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 			root.scratch[root.scratch_n++] = etc.st_dev;
 	}
 	if (e == 0)
-		e = attach_mounts(r, &root, err);
+		e = rootfs_attach_mounts(r, &root, err);
 	if (e == 0 && r->spec->ca_fd >= 0)
 		e = trust_install(&root, r->spec->ca_fd, err);
 	umask(mask);

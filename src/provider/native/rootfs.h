@@ -18,7 +18,8 @@
 /* What a mount of the spec will show. */
 struct rootfs_source {
 	bool is_dir;
-	int tree; /* detached copy; -1 for a guard */
+	int tree;  /* detached copy; -1 for a guard, or if it was left out */
+	bool made; /* the directory around its target was made for it */
 };
 
 struct rootfs {
@@ -66,9 +67,15 @@ void rootfs_done(struct rootfs *r);
  * except the mounts can be reached. */
 _warn_unused_ int rootfs_furnish(struct rootfs *r, struct cloche_err *err);
 
+/* attach.c. Make the places of the mounts in a layer where they are no change of the room's own, as
+ * far as possible; attach the mounts. */
+struct target_root;
+void rootfs_make_places(struct rootfs *r, const struct target_root *root);
+_warn_unused_ int rootfs_attach_mounts(
+	struct rootfs *r, const struct target_root *root, struct cloche_err *err);
+
 /* Mount the room's own /etc/hosts, resolv.conf and hostname over those of its root. files: a
  * directory of the room in which they are made. gateway: name resolution leads there. */
-struct target_root;
 _warn_unused_ int rootfs_mount_names(
 	bool gateway, const struct target_root *root, int files, struct cloche_err *err);
 

@@ -19,6 +19,7 @@
 #include "base/fs.h"
 #include "ipc/roomctl.h"
 #include "jail/sys.h"
+#include "provider/native/attach.h"
 #include "provider/native/mount.h"
 #include "provider/native/ns.h"
 #include "provider/native/parts.h"
@@ -42,6 +43,7 @@ struct inside {
 	int user, mount, net; /* namespaces; user: -1 if it is ours */
 	int host;             /* the host's root */
 	int *trees;           /* of the mounts, in the process inside; -1: not mounted */
+	bool *made;           /* of closed mounts: the directory around it was made */
 };
 
 static int open_ns(pid_t pid, const char *name, bool *ret_is_ours, struct cloche_err *err)
@@ -136,11 +138,20 @@ static int take_mounts(const struct inside *in, int root, struct cloche_err *err
 	return r;
 }
 
+/* Put a mount that is left out if this is not possible. */
+static void put_closed(const struct inside *in, const struct target_root *root, size_t i)
+{
+	const struct room_mount *m = &in->spec->mounts[i];
+
+	in->made[i] = attach_has_to_make(root, m);
+	if (attach_beneath(root, in->trees[i], m->target, in->sources[i].is_dir, NULL) < 0)
+		in->made[i] = false;
+}
+
 static int put_mount(
 	const struct inside *in, const struct target_root *root, size_t i, struct cloche_err *err)
 {
 	const struct room_mount *m = &in->spec->mounts[i];
-	_cleanup_fd_ int at = -1;
 
 	if (m->guard && !in->sources[i].path)
 		return in->trees[m->guard - 1] < 0
@@ -149,8 +160,26 @@ static int put_mount(
 					 room_spec_guarded(in->spec, m), m, 0, err);
 	if (in->trees[i] < 0)
 		return 0;
-	at = target_open(root, m->target, in->sources[i].is_dir, err);
-	return at < 0 ? at : mount_attach(in->trees[i], at, "", m->target, err);
+	if (m->closed) {
+		put_closed(in, root, i);
+		return 0;
+	}
+	return attach_beneath(root, in->trees[i], m->target, in->sources[i].is_dir, err);
+}
+
+/* When all are in their places. */
+static int put_rest(const struct inside *in, const struct target_root *root, struct cloche_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++)
+		if (in->spec->mounts[i].also && in->trees[i] >= 0)
+			r = attach_again(root, in->trees[i], &in->spec->mounts[i],
+				in->sources[i].is_dir, err);
+	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++)
+		if (in->made[i])
+			r = attach_close(root, &in->spec->mounts[i], err);
+	return r;
 }
 
 static int put_mounts(
@@ -163,7 +192,7 @@ static int put_mounts(
 		if (r < 0)
 			r = err_wrap(err, r, "mount %s", in->spec->mounts[i].source);
 	}
-	return r;
+	return r < 0 ? r : put_rest(in, root, err);
 }
 
 /* Directories in which the furnishing finds its own files. No image needs one to be a link. */
@@ -309,14 +338,15 @@ static int furnish(void *arg, struct cloche_err *err)
 int inside_furnish(struct program_room *room, const struct room_spec *spec,
 	const struct judged_source *sources, struct cloche_err *err)
 {
-	struct inside in = {room, spec, sources, -1, -1, -1, -1, NULL};
+	struct inside in = {room, spec, sources, -1, -1, -1, -1, NULL, NULL};
 	int r = open_all(&in, err);
 
 	in.host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (r == 0 && in.host < 0)
 		r = err_sys(err, errno, "open the root");
 	in.trees = malloc((spec->mounts_n + 1) * sizeof(*in.trees));
-	if (r == 0 && !in.trees)
+	in.made = calloc(spec->mounts_n + 1, sizeof(*in.made));
+	if (r == 0 && (!in.trees || !in.made))
 		r = err_nomem(err);
 	for (size_t i = 0; in.trees && i < spec->mounts_n; i++)
 		in.trees[i] = -1;
@@ -329,5 +359,6 @@ int inside_furnish(struct program_room *room, const struct room_spec *spec,
 	for (size_t i = 0; in.trees && i < spec->mounts_n; i++)
 		fd_close(in.trees[i]);
 	free(in.trees);
+	free(in.made);
 	return r;
 }

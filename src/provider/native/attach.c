@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the mounts are attached in their order, each where the room's tree leads at
+ * that moment, and beneath its root (target.h). A second name comes later: it is a copy of the
+ * first one with all that was mounted in it, so both show the same. Directories are closed last,
+ * when nothing has to be made in them any more. */
+#include "provider/native/attach.h"
+#include "base/fd.h"
+#include "jail/sys.h"
+#include "provider/native/mount.h"
+#include "provider/native/parts.h"
+#include "provider/native/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+
+int attach_beneath(const struct target_root *root, int tree, const char *path, bool dir,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int at = target_open(root, path, dir, err);
+
+	return at < 0 ? at : mount_attach(tree, at, "", path, err);
+}
+
+static char *attach_dir_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strndup(path, MAX((size_t)(slash - path), (size_t)1));
+}
+
+bool attach_has_to_make(const struct target_root *root, const struct room_mount *m)
+{
+	_cleanup_(freep) char *dir = attach_dir_of(m->target);
+	_cleanup_fd_ int fd = dir ? target_find(root, dir, NULL) : -1;
+
+	return fd == -ENOENT;
+}
+
+void rootfs_make_places(struct rootfs *r, const struct target_root *root)
+{
+	for (size_t i = 0; i < r->spec->mounts_n; i++) {
+		const struct room_mount *m = &r->spec->mounts[i];
+		struct rootfs_source *source = &r->sources[i];
+
+		if (source->tree < 0)
+			continue;
+		/* What another system's root has there is not known here. */
+		source->made = m->closed && !r->dir && attach_has_to_make(root, m);
+		fd_close(target_open(root, m->target, source->is_dir, NULL));
+		if (m->also)
+			fd_close(target_open(root, m->also, source->is_dir, NULL));
+	}
+}
+
+/* Attaches a mount that is left out if this is not possible. */
+static void attach_closed(struct rootfs *r, size_t i, const struct target_root *root)
+{
+	const struct room_mount *m = &r->spec->mounts[i];
+	struct rootfs_source *source = &r->sources[i];
+
+	source->made |= attach_has_to_make(root, m);
+	if (attach_beneath(root, source->tree, m->target, source->is_dir, NULL) < 0)
+		source->made = false;
+}
+
+int attach_close(const struct target_root *root, const struct room_mount *m, struct cloche_err *err)
+{
+	struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+	_cleanup_(freep) char *dir = attach_dir_of(m->target);
+	_cleanup_fd_ int at = dir ? target_find(root, dir, err) : err_nomem(err), tree = -1;
+
+	if (at < 0)
+		return at == -ENOENT ? 0 : at;
+	tree = mount_clone(at, "", 0, err);
+	if (tree >= 0 && sys_mount_setattr(tree, "", AT_EMPTY_PATH, &read_only) < 0)
+		return err_sys(err, errno, "make %s read-only", dir);
+	return tree < 0 ? tree : mount_attach(tree, at, "", dir, err);
+}
+
+int attach_again(const struct target_root *root, int tree, const struct room_mount *m, bool is_dir,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int copy = mount_clone(tree, "", 0, err);
+
+	return copy < 0 ? copy : attach_beneath(root, copy, m->also, is_dir, err);
+}
+
+static int attach_mount(
+	struct rootfs *r, size_t i, const struct target_root *root, struct cloche_err *err)
+{
+	const struct room_mount *m = &r->spec->mounts[i];
+
+	if (m->guard)
+		return mount_guard(r->sources[m->guard - 1].tree, room_spec_guarded(r->spec, m), m,
+			PARTS_QUIET, err);
+	if (m->closed && r->sources[i].tree >= 0)
+		attach_closed(r, i, root);
+	else if (!m->closed)
+		return attach_beneath(
+			root, r->sources[i].tree, m->target, r->sources[i].is_dir, err);
+	return 0;
+}
+
+int rootfs_attach_mounts(struct rootfs *r, const struct target_root *root, struct cloche_err *err)
+{
+	size_t n = r->spec->mounts_n, i;
+	int e = 0;
+
+	for (i = 0; i < n && e == 0; i++) {
+		e = attach_mount(r, i, root, err);
+		if (e < 0)
+			err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
+	}
+	for (i = 0; i < n && e == 0; i++)
+		if (r->sources[i].tree >= 0 && r->spec->mounts[i].also)
+			e = attach_again(root, r->sources[i].tree, &r->spec->mounts[i],
+				r->sources[i].is_dir, err);
+	for (i = 0; i < n && e == 0; i++)
+		if (r->sources[i].made)
+			e = attach_close(root, &r->spec->mounts[i], err);
+	return e;
+}

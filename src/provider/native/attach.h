@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Puts trees into their places in a room, beneath its root (target.h). */
+
+#include "provider/native/target.h"
+#include "provider/spec.h"
+
+/* Attach a tree at a path, which is made if it is missing. */
+_warn_unused_ int attach_beneath(const struct target_root *root, int tree, const char *path,
+	bool is_dir, struct cloche_err *err);
+
+/* When all mounts are attached: attach a copy of this one, with all that was mounted in it, at its
+ * second path. tree: the mount. */
+_warn_unused_ int attach_again(const struct target_root *root, int tree, const struct room_mount *m,
+	bool is_dir, struct cloche_err *err);
+
+/* For a closed mount: return whether the directory around it is missing. */
+bool attach_has_to_make(const struct target_root *root, const struct room_mount *m);
+/* Make this directory read-only, after everything else, but not what is mounted in it. */
+_warn_unused_ int attach_close(
+	const struct target_root *root, const struct room_mount *m, struct cloche_err *err);
