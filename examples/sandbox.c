@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds a configuration: a workspace, a variable, one host, limits, a provider of one's own.
- * Nothing is started here. */
+/* Builds a configuration: the project of the current directory, a mount, a variable, one host,
+ * limits, a provider of one's own. Nothing is started here. */
 #include <cloche/sandbox.h>
 #include <stdio.h>
+
+static void tell(const char *text, void *user)
+{
+	fprintf(stderr, "%s\n", text);
+}
 
 int main(void)
 {
@@ -15,6 +20,8 @@ int main(void)
 		r = cloche_allowlist_add_host(list, "registry.npmjs.org", &err);
 	if (r == 0)
 		r = cloche_sandbox_set_allowlist(sb, list, &err);
+	if (r == 0)
+		r = cloche_sandbox_use_project(sb, true, tell, NULL, &err);
 	if (r == 0)
 		r = cloche_sandbox_add_mount(sb, "/usr/share", "/data", true, &err);
 	if (r == 0)

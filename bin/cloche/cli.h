@@ -113,7 +113,8 @@ struct sandbox_options {
 	cloche_sandbox *sb;  /* NULL before sandbox_options_finish() */
 	struct given *given; /* in their order */
 	size_t given_n;
-	const char *workspace, *config;
+	const char *config;
+	bool keeps_workdir; /* the working directory is /workspace unless one is given */
 	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
 	bool verbose, debug, allow_unsandboxed, detach;
 	const char *from; /* create: the log to start from */

@@ -270,6 +270,8 @@ static int main_agent(void *ctx, const struct operands *operands, cloche_err *er
 	if (o->resume && !o->context)
 		return wrong_usage(err, NULL,
 			"agent: --resume needs the context of the session: --context DIR");
+	/* The state of an agent has the directory's name in it, and may go on elsewhere. */
+	o->sandbox.keeps_workdir = true;
 	r = sandbox_options_finish(&o->sandbox, NULL, err);
 	if (r == 0)
 		r = read_prompt(operands, &prompt, &prompt_n, err);
@@ -283,8 +285,9 @@ const struct command command_agent = {
 	.name = "agent",
 	.summary = "run a coding agent with a prompt, headless, in a sandbox",
 	.synopsis = "[OPTIONS] [PROMPT | -]",
-	.text = "Runs an agent (Claude Code) on PROMPT, or on standard input, with the current\n"
-		"directory as its workspace. It reaches its own API and what you allow; its key\n"
+	.text = "Runs an agent (Claude Code) on PROMPT, or on standard input, with the project\n"
+		"in which you are as its workspace, at /workspace. It reaches its own API and what "
+		"you allow; its key\n"
 		"stays outside. Progress goes to standard error, the answer to standard output.\n"
 		"\n"
 		"  export ANTHROPIC_API_KEY=...\n"

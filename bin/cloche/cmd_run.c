@@ -129,9 +129,9 @@ const struct command command_run = {
 	.name = "run",
 	.summary = "run a command in a sandbox of its own",
 	.synopsis = "[OPTIONS] [--] COMMAND [ARG...]",
-	.text = "Runs COMMAND so that it sees the host's programs, the current directory at\n"
-		"/workspace, and nothing else: no home, no credentials, no network unless "
-		"allowed.\n"
+	.text = "Runs COMMAND so that it sees the host's programs, the project in which you\n"
+		"are (its git repository, or this directory), and nothing else: no home, no\n"
+		"credentials, no network unless allowed.\n"
 		"\n"
 		"  cloche run -- make test\n"
 		"  cloche run --allow registry.npmjs.org -- npm ci\n"

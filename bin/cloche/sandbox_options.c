@@ -8,7 +8,6 @@
 
 #include <cloche/srt.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,61 +278,24 @@ static int tell_weaker(const struct sandbox_options *o, cloche_err *err)
 	return srt ? cloche_srt_explain(srt->value, warn_if_weaker, NULL, err) : 0;
 }
 
-/* --- the workspace --- */
-
-/* Return whether a is b or a parent of it. */
-static bool workspace_is_above(const char *a, const char *b)
+static void workspace_tell(const char *text, void *user)
 {
-	size_t n = strlen(a);
-
-	return strcmp(a, "/") == 0 || (strncmp(a, b, n) == 0 && (b[n] == '/' || b[n] == '\0'));
+	say("%s", text);
 }
 
-/* Return whether dir is the user's home directory or a parent of it, according to HOME or the
- * account. */
-static bool workspace_holds_home(const char *dir)
-{
-	const struct passwd *account = getpwuid(getuid());
-	const char *const homes[] = {getenv("HOME"), account ? account->pw_dir : NULL};
-	static char home[PATH_MAX];
-
-	for (size_t i = 0; i < 2; i++)
-		if (homes[i] && realpath(homes[i], home) && strcmp(home, "/") != 0 &&
-			workspace_is_above(dir, home))
-			return true;
-	return false;
-}
-
-/* Use the workspace that was named, or else the current directory, unless that must not be shown to
- * a sandbox. */
+/* Use the workspace that was named, or else the project in which the user is. */
 static int workspace_choose(struct sandbox_options *o, cloche_err *err)
 {
 	const struct given *given = sandbox_options_given(o, "workspace");
-	static char cwd[PATH_MAX];
 
 	if (o->no_workspace && given)
 		return wrong_usage(err, NULL,
 			"--no-workspace and --workspace \"%s\": use one of them, not both",
 			given->value);
-	o->workspace = given ? given->value : NULL;
 	/* With these options the working directory is not mounted at /workspace. */
-	if (o->no_workspace || given || sandbox_options_given(o, "srt-settings"))
+	if (o->no_workspace || sandbox_options_given(o, "srt-settings"))
 		return 0;
-	if (!getcwd(cwd, sizeof(cwd)))
-		return wrong_usage(err, "use --workspace DIR or --no-workspace",
-			"the current directory is gone");
-	if (strcmp(cwd, "/") == 0)
-		return 0;
-	/* Starting cloche in the wrong place must not expose everything that the user owns. */
-	if (workspace_holds_home(cwd)) {
-		say("not mounting %s, which holds your home, as the workspace; "
-		    "use --workspace DIR (or --no-workspace, to hide this message)",
-			cwd);
-		return 0;
-	}
-	o->workspace = cwd;
-	/* Not by its path: a sandbox that may write above it could exchange what lies there. */
-	return cloche_sandbox_set_workspace(o->sb, ".", err);
+	return cloche_sandbox_use_project(o->sb, !o->keeps_workdir, workspace_tell, NULL, err);
 }
 
 /* --- all of them --- */
@@ -365,7 +327,7 @@ static int sandbox_options_apply(struct sandbox_options *o, cloche_err *err)
 	if (o->network_log_live)
 		cloche_sandbox_set_network_log_fd(o->sb, STDERR_FILENO);
 	if (r == 0)
-		debug_step(o, "the workspace is %s", o->workspace ? o->workspace : "none");
+		debug_step(o, "the workspace was chosen");
 	return r;
 }
 

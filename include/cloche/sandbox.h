@@ -127,7 +127,10 @@ CLOCHE_API const char *cloche_sandbox_tool_note(const cloche_sandbox *sb, size_t
 CLOCHE_API int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source,
 	const char *destination, bool read_only, cloche_err *err);
 
-/* Mount dir read-write at /workspace and make that the working directory. There, and in every
+/* Mount dir read-write at /workspace, and at its own path as well, so that what names files by
+ * absolute paths (worktrees of git, environments of Python, ...) is right on both sides; make
+ * /workspace the working directory. "DIR:/workspace" hides the path, and so does a root that needs
+ * something of its own there: see cloche-run(1). In the workspace, and in every
  * writable mount, files that the host would run or obey without being asked (hooks and
  * configurations of git, settings of editors, ...: docs/design/workspace.md) are read-only if a
  * bounded search finds them when the sandbox is made. New ones are found when it ends
@@ -138,6 +141,16 @@ CLOCHE_API int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir,
  * as inside. New files there are then reported when the sandbox ends, but not set aside. May be
  * called up to 64 times. Making the sandbox fails if path is not in a writable place. */
 CLOCHE_API int cloche_sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err *err);
+
+/* Do what "cloche run" does with the current directory. If no workspace was set, take the git
+ * repository around the current directory; or that directory alone, if there is none of this user;
+ * or no workspace, if it holds a home, credentials, or a part of the system. If the workspace is a
+ * linked worktree or a submodule of git's, mount its git directory, too, at its own path. With
+ * stay, make the current directory the working directory, unless one was set or the workspace does
+ * not have it. fn (may be NULL) gets a sentence for the user if more is shown than the directory,
+ * or not even that. Set the root before. */
+CLOCHE_API int cloche_sandbox_use_project(
+	cloche_sandbox *sb, bool stay, cloche_warning_fn fn, void *user, cloche_err *err);
 
 /* Set the working directory inside. Default: /workspace if there is one, else "/". */
 CLOCHE_API int cloche_sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err);
