@@ -27,9 +27,13 @@ struct start_failure {
 _warn_unused_ int start_process(const struct roomctl_exec *m, const int fds[3], struct proc **ret,
 	struct start_failure *why);
 
-/* Call this when p->birth is readable or p is dead. Return true if p has executed its command (or
- * died before that), else false with *why. Close p->birth. */
-_warn_unused_ bool start_has_worked(struct proc *p, struct start_failure *why);
+enum { START_WAITS, START_WORKED, START_FAILED };
+
+/* Call this when p->birth is readable or p is dead. Return START_WORKED if p has executed its
+ * command (or died before that), START_FAILED with *why, or START_WAITS: then call it again.
+ * *ret_listener: see setgid_install(); -1 if none came. Except for START_WAITS, p->birth is closed.
+ */
+_warn_unused_ int start_take(struct proc *p, struct start_failure *why, int *ret_listener);
 
 /* Close its descriptors and free p. */
 void proc_free(struct proc *p);

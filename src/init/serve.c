@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "init/init.h"
 #include "init/program.h"
+#include "init/setgid.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -30,6 +31,7 @@ struct init {
 	bool over;  /* the process that the room was made for has ended */
 	struct proc *procs;
 	unsigned births; /* how many of these have not executed their command yet */
+	struct setgid setgid;
 };
 
 static struct proc *find(struct init *in, uint32_t exec)
@@ -70,16 +72,20 @@ static int start(struct init *in, const struct roomctl_exec *m, const int fds[3]
 	return 0;
 }
 
-/* The process at *at has executed its command, has failed to do so, or is dead. Free it if it
- * failed. */
+/* The process at *at has sent something, has executed its command, has failed to do so, or is
+ * dead. Free it if it failed. */
 static int on_birth(struct init *in, struct proc **at)
 {
 	struct proc *p = *at;
 	struct start_failure why;
-	int r;
+	int r, listener;
 
+	while ((r = start_take(p, &why, &listener)) == START_WAITS && listener >= 0)
+		setgid_add(&in->setgid, listener);
+	if (r == START_WAITS)
+		return 0;
 	in->births--;
-	if (start_has_worked(p, &why)) {
+	if (r == START_WORKED) {
 		r = roomctl_send_started(&in->chan,
 			&(struct roomctl_started){.exec = p->exec, .pid = (uint32_t)p->pid},
 			p->master);
@@ -208,12 +214,12 @@ static int take_work(struct init *in)
 	return 0;
 }
 
-/* Wait for the channel and for signals, which are polled first, and for processes that have not
- * executed their command yet. */
+/* Wait for the channel and for signals, which are polled first, for processes that have not
+ * executed their command yet, and for requests of others. */
 static int wait_for_all(struct init *in, int signals, struct pollfd **polls)
 {
 	size_t n = 1;
-	struct pollfd *p = realloc(*polls, (2 + in->births) * sizeof(*p));
+	struct pollfd *p = realloc(*polls, (2 + in->births + in->setgid.n) * sizeof(*p));
 	int r;
 
 	if (!p)
@@ -225,6 +231,10 @@ static int wait_for_all(struct init *in, int signals, struct pollfd **polls)
 	for (const struct proc *proc = in->procs; proc && !in->stuck; proc = proc->next)
 		if (proc->birth >= 0)
 			p[n++] = (struct pollfd){.fd = proc->birth, .events = POLLIN};
+	if (!in->stuck) {
+		setgid_poll(&in->setgid, p + n);
+		n += in->setgid.n;
+	}
 	do
 		r = poll(p, n, -1);
 	while (r < 0 && errno == EINTR);
@@ -248,6 +258,15 @@ static int look_at_births(struct init *in, const struct pollfd *polls)
 	return r;
 }
 
+/* polls: as above, and then one for each listener. */
+static int look_at_polls(struct init *in, const struct pollfd *polls)
+{
+	const struct pollfd *listeners = polls + in->births;
+
+	setgid_serve(&in->setgid, listeners);
+	return look_at_births(in, polls);
+}
+
 static int serve(struct init *in, int signals)
 {
 	struct pollfd *p = NULL;
@@ -267,7 +286,7 @@ static int serve(struct init *in, int signals)
 		if (r == 0 && in->stuck)
 			r = flush(in, 0);
 		else if (r == 0)
-			r = look_at_births(in, p + 2);
+			r = look_at_polls(in, p + 2);
 		if (r < 0)
 			return r;
 		if (p[0].events == POLLIN && p[1].revents) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: until it executes its command, a new process is like any other process of
  * the room, and other processes of its user may stop or kill it. So init never blocks on it. It
- * holds one end of a pipe, which exec closes: end-of-file means that exec has worked, and data on
- * the pipe is the reason why it has not. All signals are blocked until then, so that a signal which
+ * holds one end of a pair of sockets, the other of which exec closes. What comes there first, if it
+ * comes, is the listener of setgid.c. End-of-file means that exec has worked, and data is the
+ * reason why it has not. All signals are blocked until then, so that a signal which
  * is sent meanwhile waits for the command.
  *
  * While there is no other process in the room, nothing can stop the child: it is then made as vfork
@@ -11,6 +12,7 @@
  * system calls are made. */
 #include "base/fd.h"
 #include "init/init.h"
+#include "init/setgid.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +21,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -59,6 +62,28 @@ static bool take_stdio(struct launch *l)
 	return true;
 }
 
+/* Installs the filter of setgid.c, before others of the same user could reach what it is served by,
+ * and hands init the listener. */
+static bool give_listener(struct launch *l)
+{
+	union fd_control control;
+	char byte = 0;
+	struct iovec iov = {&byte, sizeof(byte)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	int fd, r = setgid_install(&fd);
+
+	errno = -r;
+	if (r < 0)
+		return fail(l, ROOM_STAGE_SETUP);
+	if (fd < 0)
+		return true;
+	fd_attach(&msg, &control, &fd, 1);
+	if (sendmsg(l->birth, &msg, 0) < 0)
+		return fail(l, ROOM_STAGE_SETUP);
+	close(fd);
+	return true;
+}
+
 static bool become_user(struct launch *l)
 {
 	const struct exec_spec *s = l->spec;
@@ -82,7 +107,7 @@ static void enter(struct launch *l)
 	sigemptyset(&none);
 	setsid();
 	umask(s->umask);
-	if (!take_stdio(l))
+	if (!take_stdio(l) || !give_listener(l))
 		return;
 	if (s->tty && ioctl(0, TIOCSCTTY, 0) < 0) {
 		fail(l, ROOM_STAGE_TTY);
@@ -99,7 +124,7 @@ static void enter(struct launch *l)
 	lookup_exec(s->argv, s->env, &l->why);
 }
 
-/* Runs in the child. The report is small enough for a pipe to take it whole. */
+/* Runs in the child. The report is one message. */
 static int child(void *arg)
 {
 	struct launch *l = arg;
@@ -141,7 +166,7 @@ static bool is_alone(void)
 static int launch(struct launch *l, struct proc *p)
 {
 	static _Alignas(16) char stack[CHILD_STACK];
-	int birth[2], r = fd_pipe(birth);
+	int birth[2], r = fd_socketpair(SOCK_SEQPACKET, birth);
 
 	if (r < 0)
 		return r;
@@ -200,13 +225,26 @@ int start_process(const struct roomctl_exec *m, const int fds[3], struct proc **
 	return 0;
 }
 
-bool start_has_worked(struct proc *p, struct start_failure *why)
+int start_take(struct proc *p, struct start_failure *why, int *ret_listener)
 {
+	union fd_control control;
+	struct iovec iov = {why, sizeof(*why)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
 	ssize_t n;
 
+	*ret_listener = -1;
 	do
-		n = read(p->birth, why, sizeof(*why));
+		n = recvmsg(p->birth, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return START_WAITS;
+	if (n > 0 && n != (ssize_t)sizeof(*why)) {
+		(void)fd_detach(&msg, ret_listener, 1);
+		return START_WAITS;
+	}
 	p->birth = fd_close(p->birth);
-	return n != (ssize_t)sizeof(*why);
+	return n > 0 ? START_FAILED : START_WORKED;
 }

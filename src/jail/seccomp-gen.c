@@ -287,35 +287,48 @@ static void compile_arguments(bool nested, struct filter *ret)
 	compile(ctx, ret);
 }
 
-/* Refuse every way to give a file a set-uid or set-gid bit. `arg` is the mode. This includes
- * message queues, which are files: an overlay copies their mode to wherever its upper layer lies.
- * mkdir() and shmget() do not take such bits, nor do the options of the file systems that can be
- * mounted inside. */
-static void refuse_setid(scmp_filter_ctx ctx)
+/* The calls that change the mode of what is there; `arg` is the mode. */
+static const struct mode_call {
+	const char *name;
+	int nr;
+	unsigned arg;
+} chmods[] = {{"chmod", -1, 1}, {"fchmod", -1, 1}, {"fchmodat", -1, 2}, {"fchmodat2", 452, 2}};
+
+static void rule_mode(
+	scmp_filter_ctx ctx, uint32_t action, const struct mode_call *call, uint64_t bit)
 {
-	static const struct {
-		const char *name;
-		int nr;
-		unsigned arg;
-	} calls[] = {{"chmod", -1, 1}, {"fchmod", -1, 1}, {"fchmodat", -1, 2},
-		{"fchmodat2", 452, 2}, {"creat", -1, 1}, {"mknod", -1, 1}, {"mknodat", -1, 2}};
+	const struct scmp_arg_cmp c = arg_is_masked(call->arg, bit, bit);
+
+	rule_array(ctx, action, call->name, call->nr, 1, &c);
+}
+
+/* Refuse every way to give a file a set-uid or set-gid bit. This includes message queues, which are
+ * files: an overlay copies their mode to wherever its upper layer lies. mkdir() and shmget() do not
+ * take such bits, nor do the options of the file systems that can be mounted inside. A second
+ * filter (print_setgid) decides on the set-gid bit of what is there, except in a nested room,
+ * whose processes may have a file system of their own. */
+static void refuse_setid(scmp_filter_ctx ctx, bool nested)
+{
+	static const struct mode_call creating[] = {
+		{"creat", -1, 1}, {"mknod", -1, 1}, {"mknodat", -1, 2}};
 	static const struct {
 		const char *name;
 		unsigned flags, mode;
 	} opens[] = {{"open", 1, 2}, {"openat", 2, 3}, {"mq_open", 1, 2}};
 	static const uint64_t bits[] = {S_ISUID, S_ISGID};
-	static const uint64_t creating[] = {0100 /* O_CREAT */, 020000000 /* O_TMPFILE's own */};
+	static const uint64_t flags[] = {0100 /* O_CREAT */, 020000000 /* O_TMPFILE's own */};
+	const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
 
 	for (size_t b = 0; b < ARRAY_SIZE(bits); b++) {
-		for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
-			const struct scmp_arg_cmp c = arg_is_masked(calls[i].arg, bits[b], bits[b]);
-
-			rule_array(ctx, SCMP_ACT_ERRNO(EPERM), calls[i].name, calls[i].nr, 1, &c);
-		}
+		for (size_t i = 0; i < ARRAY_SIZE(chmods); i++)
+			if (nested || bits[b] == S_ISUID)
+				rule_mode(ctx, refuse, &chmods[i], bits[b]);
+		for (size_t i = 0; i < ARRAY_SIZE(creating); i++)
+			rule_mode(ctx, refuse, &creating[i], bits[b]);
 		for (size_t i = 0; i < ARRAY_SIZE(opens); i++)
-			for (size_t k = 0; k < ARRAY_SIZE(creating); k++)
-				rule_if_both(ctx, SCMP_ACT_ERRNO(EPERM), opens[i].name,
-					arg_is_masked(opens[i].flags, creating[k], creating[k]),
+			for (size_t k = 0; k < ARRAY_SIZE(flags); k++)
+				rule_if_both(ctx, refuse, opens[i].name,
+					arg_is_masked(opens[i].flags, flags[k], flags[k]),
 					arg_is_masked(opens[i].mode, bits[b], bits[b]));
 	}
 	rule_any(ctx, SCMP_ACT_ERRNO(ENOSYS), "openat2");
@@ -347,12 +360,24 @@ static void compile_staying(bool nested, struct filter *ret)
 {
 	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
 
-	refuse_setid(ctx);
+	refuse_setid(ctx, nested);
 	if (nested)
 		refuse_xattr(ctx);
 	else
 		refuse_devices(ctx);
 	compile(ctx, ret);
+}
+
+/* Stop every call that would give what is there a set-gid bit. */
+static void print_setgid(const char *name, uint32_t action)
+{
+	static struct filter filter;
+	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
+
+	for (size_t i = 0; i < ARRAY_SIZE(chmods); i++)
+		rule_mode(ctx, action, &chmods[i], S_ISGID);
+	compile(ctx, &filter);
+	print_filter(name, &filter);
 }
 
 /* If two filters refuse with an errno, the first one's is used. */
@@ -472,7 +497,7 @@ static void print_program(const char *name, enum program program, bool offline)
 
 int main(void)
 {
-	int r = seccomp_api_set(3);
+	int r = seccomp_api_set(5);
 
 	/* What filters may contain does not depend on this kernel, as none is loaded. */
 	if (r < 0)
@@ -482,6 +507,8 @@ int main(void)
 	print_room("filter_room_staying", false, true);
 	print_room("filter_room_nested", true, false);
 	print_room("filter_room_nested_staying", true, true);
+	print_setgid("filter_ask_setgid", SCMP_ACT_NOTIFY);
+	print_setgid("filter_no_setgid", SCMP_ACT_ERRNO(EPERM));
 	printf("#define SELF_PLACEHOLDER 0x%xU\n", SELF_PLACEHOLDER);
 	print_program("filter_gateway", GATEWAY, false);
 	print_program("filter_broker", BROKER, false);

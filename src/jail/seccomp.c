@@ -21,6 +21,7 @@ int seccomp_install(enum seccomp_filter which, struct cloche_err *err)
 		[SECCOMP_ROOM_STAYING] = FILTER(filter_room_staying),
 		[SECCOMP_ROOM_NESTED] = FILTER(filter_room_nested),
 		[SECCOMP_ROOM_NESTED_STAYING] = FILTER(filter_room_nested_staying),
+		[SECCOMP_NO_SETGID] = FILTER(filter_no_setgid),
 		[SECCOMP_GATEWAY] = FILTER(filter_gateway),
 		[SECCOMP_BROKER] = FILTER(filter_broker),
 		[SECCOMP_BROKER_OFFLINE] = FILTER(filter_broker_offline),
@@ -37,4 +38,17 @@ int seccomp_install(enum seccomp_filter which, struct cloche_err *err)
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog) != 0)
 		return err_sys(err, errno, "install the system call filter");
 	return 0;
+}
+
+int seccomp_install_asking(void)
+{
+	struct sock_filter code[ARRAY_SIZE(filter_ask_setgid)];
+	struct sock_fprog prog = {.len = (unsigned short)ARRAY_SIZE(code), .filter = code};
+	int fd;
+
+	memcpy(code, filter_ask_setgid, sizeof(code));
+	fd = (int)syscall(
+		SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
+
+	return fd < 0 ? -errno : fd;
 }

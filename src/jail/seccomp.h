@@ -11,18 +11,22 @@ enum seccomp_filter {
 	 * kill the process. */
 	SECCOMP_ROOM,
 	/* The same for a room with a writable mount of a host directory: nothing may be left there
-	 * that others could use. No file can be given a set-uid or set-gid bit (openat2() fails
-	 * with ENOSYS, as no filter can read its mode), and no device can be made. */
+	 * that others could use. No file can be given a set-uid bit, nor made with a set-gid bit
+	 * (openat2() fails with ENOSYS, as no filter can read its mode), and no device can be made.
+	 * A second filter has to decide who may get a set-gid bit later. */
 	SECCOMP_ROOM_STAYING,
 	/* As SECCOMP_ROOM, but processes inside may make namespaces, including user namespaces, and
 	 * mounts in these. */
 	SECCOMP_ROOM_NESTED,
-	/* Both of the above; but instead of devices, extended attributes are refused. In a user
-	 * namespace of its own a process could give a file capabilities, which would stay on the
-	 * file, and a filter cannot tell them apart, since the name of the attribute is in memory.
-	 * (Overlays that are mounted inside set attributes of their own, "user.overlay.", and leave
-	 * whiteouts: both mean nothing except to overlayfs.) */
+	/* Both of the above, and nothing gets a set-gid bit; but instead of devices, extended
+	 * attributes are refused. In a user namespace of its own a process could give a file
+	 * capabilities, which would stay on the file, and a filter cannot tell them apart, since
+	 * the name of the attribute is in memory. (Overlays that are mounted inside set attributes
+	 * of their own, "user.overlay.", and leave whiteouts: both mean nothing except to
+	 * overlayfs.) */
 	SECCOMP_ROOM_NESTED_STAYING,
+	/* Nothing that is there gets a set-gid bit. */
+	SECCOMP_NO_SETGID,
 
 	/* For our own programs: calls that seccomp-programs.def does not allow fail with EPERM or
 	 * end the process. */
@@ -36,3 +40,8 @@ enum seccomp_filter {
 /* Install a filter for all threads of the process and everything that it starts, for good.
  * no_new_privs must be set. */
 _warn_unused_ int seccomp_install(enum seccomp_filter which, struct cloche_err *err);
+
+/* For this thread and all that it starts: calls that would give what is there a set-gid bit wait
+ * for an answer (seccomp_unotify(2)). Return the descriptor on which they are answered, or -errno.
+ * This makes one system call. no_new_privs must be set. */
+int seccomp_install_asking(void);

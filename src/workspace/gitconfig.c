@@ -97,6 +97,8 @@ static const struct {
 	{"push.followtags", PLAIN},
 	{"rebase.autosquash", PLAIN},
 	{"rebase.autostash", PLAIN},
+	/* "git init --shared" writes it. */
+	{"receive.denynonfastforwards", PLAIN},
 	{"remote.*.fetch", PLAIN},
 	{"remote.*.gh-resolved", PLAIN},
 	{"remote.*.mirror", PLAIN},
