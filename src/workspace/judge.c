@@ -161,6 +161,54 @@ static char *judge_text(int dir, const char *name, struct buf *b)
 	return text && strlen(text) == buf_len(b) ? text : NULL;
 }
 
+/* Find the worktree around j->in that git has made inside of the worktree to which its repository
+ * belongs. True with both paths from the root. */
+static bool judge_worktrees(const struct judge *j, char made[PATH_MAX], char main[PATH_MAX])
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(2 * PATH_MAX);
+	char name[PATH_MAX], place[PATH_MAX] = "", *text, *git;
+	size_t n = strlen(j->in);
+
+	snprintf(made, PATH_MAX, "%s", j->in);
+	for (;;) {
+		struct stat st;
+
+		if (n == 0 || walk_join(name, sizeof(name), made, ".git") < 0)
+			return false;
+		if (fstatat(j->root, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			break;
+		while (n && made[n] != '/')
+			n--;
+		made[n] = '\0';
+	}
+	text = judge_text(j->root, name, &b);
+	if (!text || !judge_link(j, made, text, place) || !judge_is_worktree(place))
+		return false;
+	/* "MAIN/.git/worktrees/NAME"; a submodule has its files elsewhere. */
+	git = strstr(place, ".git/worktrees/");
+	if (!git || git != judge_below_git(place) - 5 || (git != place && git[-1] != '/'))
+		return false;
+	git[git == place ? 0 : -1] = '\0';
+	snprintf(main, PATH_MAX, "%s", place);
+	return !main[0] || fs_below(made, main) != NULL;
+}
+
+bool judge_is_twin(const struct judge *j, const struct stat *st, judge_kept_fn kept, void *user)
+{
+	_cleanup_(buf_donep) struct buf ours = BUF_INIT(MAX_CONFIG), theirs = BUF_INIT(MAX_CONFIG);
+	char made[PATH_MAX], path[PATH_MAX], name[PATH_MAX], full[PATH_MAX];
+	struct stat other;
+
+	if (!S_ISREG(st->st_mode) || !judge_worktrees(j, made, path) ||
+		walk_join(full, sizeof(full), j->in, j->name) < 0 ||
+		walk_join(name, sizeof(name), path, full + strlen(made) + 1) < 0 ||
+		fstatat(j->root, name, &other, AT_SYMLINK_NOFOLLOW) < 0 ||
+		(other.st_mode & 0111) != (st->st_mode & 0111) || !kept(user, j->root, name))
+		return false;
+	return judge_read(j->dir, j->name, &ours) == 0 && judge_read(j->root, name, &theirs) == 0 &&
+	       str_eq(buf_str(&ours), buf_str(&theirs));
+}
+
 bool judge_leads_away(const struct judge *j)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(2 * PATH_MAX);

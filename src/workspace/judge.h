@@ -5,6 +5,7 @@
 #include "workspace/obeyed.h"
 #include <limits.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 struct look;
 
@@ -21,6 +22,12 @@ bool judge_has_commands(const struct judge *j);
 /* Whether a file leads git elsewhere than to a worktree's or submodule's place in a .git directory
  * of the same mount, which is searched itself. */
 bool judge_leads_away(const struct judge *j);
+
+/* Whether the file lies in a worktree that git has made inside of another one of its repository,
+ * and is the same there as in the other one, whose file was read-only inside (which kept() says of
+ * a path from the root). So the host obeyed it already. */
+typedef bool (*judge_kept_fn)(void *user, int root, const char *path);
+bool judge_is_twin(const struct judge *j, const struct stat *st, judge_kept_fn kept, void *user);
 
 /* Find the hooks directory that this configuration names. Return true with the path from the
  * root, if it is beneath the root by its name. There may be nothing, or a link on the way. */

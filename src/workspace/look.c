@@ -159,6 +159,28 @@ static bool look_is_rooms(const struct looker *k, const struct seen *s)
 	return changed || s->in->flags & (MOVED | CHANGED);
 }
 
+/* Whether the room could not change this file: it, or a directory around it, was read-only inside.
+ */
+static bool look_was_read_only(void *user, int root, const char *path)
+{
+	const struct looker *k = user;
+	char part[PATH_MAX];
+	struct stat st;
+
+	for (size_t n = 0; n == 0 || path[n - 1]; n++) {
+		const struct look_id *kept;
+
+		n += strcspn(path + n, "/");
+		snprintf(part, sizeof(part), "%.*s", (int)n, path);
+		if (fstatat(root, part, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return false;
+		kept = look_kept(k->look, &st);
+		if (kept && kept->read_only)
+			return !kept->linked;
+	}
+	return false;
+}
+
 /* Begins a directory that counts as one thing, if the row says so and it lies in no such one.
  * Returns 0 or -ENOMEM. */
 static int look_unit(
@@ -380,11 +402,13 @@ static int look_at_file(struct looker *k, struct seen *s)
 	struct unit *u = s->in->unit ? &k->units[s->in->unit] : NULL;
 	/* What runs by itself does so in a directory that counts as one thing, too. */
 	bool single = s->row && (!u || s->row->end == OBEYED_ASIDE);
+	struct judge j;
 	bool rooms;
 
 	if (!look_mend(k, s) || !(s->row || u) || !look_know(s))
 		return k->error;
-	rooms = look_is_rooms(k, s);
+	j = look_judge(k, s);
+	rooms = look_is_rooms(k, s) && !judge_is_twin(&j, &s->st, look_was_read_only, k);
 	if (rooms && single && look_is_so(k, s)) {
 		look_found(k, s);
 		return k->error;
