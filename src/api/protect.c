@@ -87,8 +87,12 @@ static bool protect_is_mounted(const struct protector *p, const char *path)
 	return false;
 }
 
-static int protect_add(struct protector *p, const char *path, const struct stat *st, bool read_only)
+static int protect_add(
+	struct protector *p, const char *path, const struct stat *st, enum find_kind kind)
 {
+	bool read_only = kind != FIND_PINNED;
+	int r;
+
 	/* A second mount over a directory would hide what is mounted in it. */
 	if (!read_only && protect_is_mounted(p, path))
 		return 0;
@@ -96,17 +100,20 @@ static int protect_add(struct protector *p, const char *path, const struct stat 
 		*p->crowded = true;
 		return 0;
 	}
-	return room_spec_add_guard(p->room, p->mount, path, st, read_only, p->err);
+	r = room_spec_add_guard(p->room, p->mount, path, st, read_only, p->err);
+	if (r == 0)
+		p->room->mounts[p->room->mounts_n - 1].hooks = kind == FIND_HOOKS;
+	return r;
 }
 
-static int protect_found(void *user, const char *path, const struct stat *st, bool read_only)
+static int protect_found(void *user, const char *path, const struct stat *st, enum find_kind kind)
 {
 	struct protector *p = user;
 	_cleanup_(freep) char *source = fs_join(p->room->mounts[p->mount].source, path);
 
 	if (!source)
 		return err_nomem(p->err);
-	return fs_is_within_any(source, p->room->opened) ? 0 : protect_add(p, path, st, read_only);
+	return fs_is_within_any(source, p->room->opened) ? 0 : protect_add(p, path, st, kind);
 }
 
 /* Whether the room may write to a worktree by its path on the host. file is its file
@@ -168,7 +175,7 @@ static int protect_worktree(
 
 	if (protect_shows(p->sb, file, path, &taken))
 		return 0;
-	r = protect_add(p, record, st, true);
+	r = protect_add(p, record, st, FIND_READ_ONLY);
 	if (r == 0 && !taken)
 		r = protect_show_place(p, file, path);
 	return r < 0 ? r : 1;
@@ -189,7 +196,7 @@ static int protect_around(struct protector *p, const char *rest)
 			return err_nomem(p->err);
 		if (at < 0 || fstat(at, &st) < 0)
 			return err_sys(p->err, at < 0 ? -at : errno, "find %s", dir);
-		r = protect_add(p, dir, &st, false);
+		r = protect_add(p, dir, &st, FIND_PINNED);
 	}
 	return r;
 }
@@ -216,7 +223,7 @@ int protect_own_file(struct room_spec *ret, size_t mount, int file, struct cloch
 		return 0;
 	r = protect_around(&p, rest);
 	if (r == 0)
-		r = protect_add(&p, rest, &st, true);
+		r = protect_add(&p, rest, &st, FIND_READ_ONLY);
 	if (r == 0 && crowded)
 		return err_set(err, E_LIMIT, "there are too many mounts to keep the network log");
 	return r;

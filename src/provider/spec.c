@@ -274,7 +274,8 @@ enum { MAX_PATH = 4095 };
 	F(U32, guard)                                                                              \
 	F(U64, device)                                                                             \
 	F(U64, inode)                                                                              \
-	F(BOOL, closed)
+	F(BOOL, closed)                                                                            \
+	F(BOOL, hooks)
 
 static MESSAGE_TABLE(room_mount, MOUNT_FIELDS, NULL);
 

@@ -52,6 +52,7 @@ struct room_mount {
 	bool found;  /* nobody has named it */
 	bool closed; /* a file. If the directory around it has to be made for it, the directory is
 		      * read-only. If that is not possible, the mount is left out */
+	bool hooks;  /* of a guard: it is a directory in which git looks for hooks */
 };
 
 /* Every limit of options.def; 0 means no limit (or the provider's default if there is one).

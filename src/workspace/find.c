@@ -19,10 +19,17 @@ struct finder {
 
 enum { FINDER_RECORDS = 1 }; /* the flag of a directory with records of worktrees */
 
+static enum find_kind finder_kind(const struct obeyed *row, bool dir)
+{
+	if (dir && row->below == OBEYED_HOOKS)
+		return FIND_HOOKS;
+	return !dir || row->protect == OBEYED_READONLY ? FIND_READ_ONLY : FIND_PINNED;
+}
+
 /* Reports the entry name of the open directory fd. It counts as what it is now, which may be more
  * than was read of the directory. */
-static int finder_found(
-	struct finder *f, const struct walk_item *in, int fd, const char *name, bool read_only)
+static int finder_found(struct finder *f, const struct walk_item *in, int fd, const char *name,
+	const struct obeyed *row)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -31,7 +38,7 @@ static int finder_found(
 		fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		(!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
 		return 0;
-	return f->calls->found(f->calls->user, path, &st, read_only || !S_ISDIR(st.st_mode));
+	return f->calls->found(f->calls->user, path, &st, finder_kind(row, S_ISDIR(st.st_mode)));
 }
 
 /* Git's other directories, often thousands, hold nothing that is obeyed. */
@@ -55,7 +62,7 @@ static int finder_hooks(struct finder *f, const struct walk_item *in, int fd, co
 		return 0;
 	hooks = fs_open_beneath(f->walk.root, path, O_PATH | O_DIRECTORY);
 	return hooks >= 0 && fstat(hooks, &st) == 0
-		       ? f->calls->found(f->calls->user, path, &st, true)
+		       ? f->calls->found(f->calls->user, path, &st, FIND_HOOKS)
 		       : 0;
 }
 
@@ -97,7 +104,7 @@ static int finder_entry(struct finder *f, const struct walk_item *in, int fd,
 			       : 0;
 	if (row->protect == OBEYED_NOTHING || !(dir || e->type == DT_REG))
 		return 0;
-	r = finder_found(f, in, fd, e->name, !dir || row->protect == OBEYED_READONLY);
+	r = finder_found(f, in, fd, e->name, row);
 	below.place = row->below;
 	if (r == 0 && !dir && row->judge == OBEYED_COMMANDS)
 		r = finder_hooks(f, in, fd, e->name);

@@ -11,11 +11,14 @@ enum {
 	FIND_MAX_DEPTH = 8,           /* below the one that is granted */
 };
 
+/* How it has to be inside: in its place, or read-only; hooks: and it is a directory in which git
+ * looks for them. */
+enum find_kind { FIND_PINNED, FIND_READ_ONLY, FIND_HOOKS };
+
 struct find_calls {
-	/* path is relative to the directory that is searched, st says which file was found. It has
-	 * to be read-only, or else only has to stay in its place. Return 0, or a negative number to
-	 * stop. */
-	int (*found)(void *user, const char *path, const struct stat *st, bool read_only);
+	/* path is relative to the directory that is searched, st says which file was found.
+	 * Return 0, or a negative number to stop. */
+	int (*found)(void *user, const char *path, const struct stat *st, enum find_kind kind);
 	/* The record of a worktree that exists, and the worktree's file .git
 	 * (workspace/worktree.h). Return 1 if the record need not be searched, or as above. */
 	int (*worktree)(void *user, const char *record, const struct stat *st, int file,

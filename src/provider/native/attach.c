@@ -110,6 +110,8 @@ int rootfs_attach_mounts(struct rootfs *r, const struct target_root *root, struc
 
 	for (i = 0; i < n && e == 0; i++) {
 		e = attach_mount(r, i, root, err);
+		if (e == 0 && r->spec->mounts[i].hooks)
+			e = githooks_cover(root, &r->spec->mounts[i], i, err);
 		if (e < 0)
 			err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
 	}

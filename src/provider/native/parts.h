@@ -36,6 +36,13 @@ _warn_unused_ int sysfs_cover(int root, struct cloche_err *err);
  * root of the host. */
 _warn_unused_ int devices_cover(int root, struct cloche_err *err);
 
+/* githooks.c: lay a directory of the room's own over a guard of hooks of git, in which a checkout
+ * that is incomplete fails. Without a shell or git inside nothing changes. number: of this mount,
+ * in this room. */
+struct target_root;
+_warn_unused_ int githooks_cover(const struct target_root *root, const struct room_mount *m,
+	size_t number, struct cloche_err *err);
+
 enum { PARTS_PENDING = 96 };
 
 /* A view of the host under construction. */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: where a repository has its hooks, the room gets a directory of its own: a
+ * link to each hook, and a post-checkout of ours, which runs theirs in the end. Their directory
+ * itself is mounted elsewhere. Both are read-only, and the host's directory stays as it is. */
+#include "base/fd.h"
+#include "base/fs.h"
+#include "jail/sys.h"
+#include "provider/native/mount.h"
+#include "provider/native/parts.h"
+#include "provider/native/target.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HOOKS "/run/cloche/hooks"
+#define OURS "post-checkout"
+#define THEIRS ".cloche-own" /* as post-checkout.sh has it */
+
+enum { HOOKS_MAX = 256 };
+
+extern const char post_checkout_sh[];
+
+static int githooks_write(int view, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = openat(view, OURS, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	int r = fd < 0 ? -errno : fd_write_all(fd, "#!/bin/sh\n", 10);
+
+	if (r == 0)
+		r = fd_write_all(fd, post_checkout_sh, strlen(post_checkout_sh));
+	return r < 0 ? err_sys(err, -r, "write the hook " OURS) : 0;
+}
+
+/* Link to each of their hooks. Return 0, or -errno if they cannot be shown that way. */
+static int githooks_link(int view, int theirs, const char *own)
+{
+	_cleanup_(fs_list_closep) DIR *list = fs_list(theirs, ".");
+	char to[PATH_MAX];
+	const struct dirent *e;
+	int n = 0;
+
+	if (!list)
+		return -errno;
+	if (symlinkat(own, view, THEIRS) < 0)
+		return -errno;
+	while ((e = fs_list_next(list))) {
+		snprintf(to, sizeof(to), "%s/%s", own, e->d_name);
+		if (strcmp(e->d_name, OURS) == 0)
+			continue;
+		if (n++ == HOOKS_MAX || symlinkat(to, view, e->d_name) < 0)
+			return n > HOOKS_MAX ? -E2BIG : -errno;
+	}
+	return 0;
+}
+
+static int githooks_open(
+	const struct target_root *root, const char *path, int *ret, struct cloche_err *err)
+{
+	*ret = target_open(root, path, true, err);
+	return MIN(*ret, 0);
+}
+
+int githooks_cover(const struct target_root *root, const struct room_mount *m, size_t number,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int at = target_find(root, m->target, NULL), theirs = -1, view = -1, tree = -1;
+	char own[64], ours[64];
+	struct stat st;
+	int r;
+
+	/* Somebody else who writes there may have moved it, with the guard on it. */
+	if (at < 0 || fstat(at, &st) < 0 || st.st_dev != m->device || st.st_ino != m->inode)
+		return 0;
+	snprintf(own, sizeof(own), HOOKS "/%zu/own", number);
+	snprintf(ours, sizeof(ours), HOOKS "/%zu/view", number);
+	r = githooks_open(root, own, &theirs, err);
+	if (r == 0)
+		r = githooks_open(root, ours, &view, err);
+	/* Then they are shown as they are. */
+	if (r == 0 && githooks_link(view, at, own) < 0)
+		return 0;
+	if (r == 0)
+		r = githooks_write(view, err);
+	if (r == 0)
+		r = tree = mount_clone(at, "", MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
+	if (r >= 0)
+		r = mount_attach(tree, theirs, "", own, err);
+	tree = fd_close(tree);
+	if (r == 0)
+		r = tree = mount_clone(view, "", MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
+	return r < 0 ? r : mount_attach(tree, at, "", m->target, err);
+}
