@@ -11,6 +11,7 @@ struct bounds {
 	size_t under_way, waiting; /* uncredited answers; unsent request bodies */
 	size_t collected;          /* bytes of bodies that are collected as a whole */
 	size_t held;               /* bytes of HTTP/2 answers that the gateway does not take yet */
+	size_t ahead;              /* what origins may send ahead beyond their first windows */
 	bool held_up;              /* a connection is not read until `held` is smaller */
 	bool full;                 /* more than OUT_HIGH waited for the gateway */
 	bool tight;                /* a stream waits until others get credit */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: HTTP/2 on a connection to an origin. Each of the room's streams is one
  * stream of the connection (upstream_h2_leg.c). The total of held answer bytes is limited. Above
- * the limit, a connection that holds some of them is not read, and new requests use another one.
+ * the limit, a connection that holds some of them is not read, and new requests use another one. If
+ * the room is behind with all answers of a connection, what comes waits in the socket: reading it
+ * would help nobody.
  *
  * All writing and reading is done in work(), once for everything that happened in an iteration of
  * the loop, so that small frames of many streams share TLS records. */
@@ -25,7 +27,7 @@ static const struct upstream_ops upstream_h2;
 
 enum {
 	READS_AT_ONCE = 8,
-	WINDOW = 4 * 1024 * 1024,
+	WINDOW = 32 * 1024 * 1024, /* what is not read holds up TCP long before that */
 	OUT_ENOUGH = 32 * 1024,
 };
 #define SILENT_USEC (5 * USEC_PER_SEC)
@@ -38,7 +40,26 @@ static struct h2_origin *of(const struct upstream *u)
 /* Return whether o has to stop reading because the room does not read its answers. */
 static bool is_held_up(const struct h2_origin *o)
 {
-	return o->held > 0 && o->u->broker->bounds.held > H2_ORIGIN_HELD_MAX;
+	const struct broker *b = o->u->broker;
+
+	return o->held > 0 && b->bounds.held > legs_held_max(b);
+}
+
+/* Return whether whatever comes would have to be held beyond a first window. A stream that sends or
+ * waits for its answer may need what comes. */
+static bool is_behind(const struct h2_origin *o)
+{
+	const struct leg *l;
+	bool behind = false;
+
+	DL_FOREACH (o->legs, l) {
+		if (l->response_ended)
+			continue;
+		if (!leg_has_sent(l) || buf_len(&l->held) <= H2_ORIGIN_STREAM_WINDOW)
+			return false;
+		behind = true;
+	}
+	return behind;
 }
 
 /* The connection ended: its requests are sent again or fail. */
@@ -110,7 +131,7 @@ static bool may_read(struct h2_origin *o)
 		return false;
 	}
 	if (!is_held_up(o))
-		return true;
+		return !is_behind(o);
 	b->bounds.held_up = true;
 	return false;
 }
@@ -253,6 +274,7 @@ int upstream_h2_start(struct upstream *u)
 	if (!o)
 		return -ENOMEM;
 	o->u = u;
+	o->began = loop_now(u->broker->loop);
 	o->out = BUF_INIT(OUT_ENOUGH + H2_OUT_MIN);
 	o->h2 = h2_new(&config);
 	if (!o->h2) {

@@ -8,9 +8,10 @@
 #include "http/msg.h"
 
 enum {
-	H2_ORIGIN_STREAM_WINDOW = 1024 * 1024,
-	H2_ORIGIN_HELD_MAX = 32 * 1024 * 1024, /* of all connections */
+	H2_ORIGIN_STREAM_WINDOW = 1024 * 1024, /* of a stream at first */
 };
+
+struct broker;
 
 struct leg {
 	struct leg *prev, *next;
@@ -18,6 +19,9 @@ struct leg {
 	struct stream *s;
 	struct h2_stream *st;
 	struct buf held;     /* bytes of the answer that the gateway has not taken */
+	uint32_t window;     /* bytes that the origin may send before the room has read any */
+	uint64_t taken;      /* bytes that the room has taken since `since` */
+	uint64_t since;      /* monotonic */
 	bool started;        /* something of the answer has come */
 	bool request_ended;  /* the origin was told so */
 	bool response_ended; /* the answer is complete, but for what is held */
@@ -30,6 +34,8 @@ struct h2_origin {
 	struct buf out;
 	struct leg *legs;
 	size_t held;
+	uint64_t began;        /* monotonic: our settings were sent */
+	uint64_t round_trip;   /* microseconds, 0: not known yet */
 	uint64_t asked;        /* monotonic: the first request since something was read; 0: none */
 	bool secret;           /* has sent a secret: memory is wiped */
 	bool going;            /* no new streams */
@@ -43,6 +49,10 @@ extern const struct h2_handlers leg_handlers;
 void leg_begin(struct upstream *u, struct stream *s);
 void leg_send(struct upstream *u, struct stream *s);
 void leg_detach(struct upstream *u, struct stream *s);
+/* Return how many bytes may be held in all before connections that hold some are not read. */
+size_t legs_held_max(const struct broker *b);
+/* Return whether all of the request is with the origin. */
+bool leg_has_sent(const struct leg *l);
 /* Pass on held bytes, as far as the gateway takes them. */
 void leg_drain(struct leg *l);
 /* Take the request off this connection so that it can be sent again, if that was done fewer than

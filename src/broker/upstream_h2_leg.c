@@ -6,6 +6,11 @@
  * of held bytes is small, they do not count against the connection's window, so that stalled
  * streams do not stop the others.
  *
+ * An origin sends at most a window in a round trip, so a fixed one makes distance slow. The window
+ * of a stream is doubled if the room has taken more than half of it in a round trip, and has all
+ * that came. Credit that was given cannot be taken back, so what all windows have grown by is
+ * limited, and may be held in addition: a wide stream that stalls takes nothing from the others.
+ *
  * A stream that the origin has not processed (RFC 9113 8.7: GOAWAY, REFUSED_STREAM) is sent again
  * on another connection. This may happen a few times, as a busy origin may refuse that one, too. */
 #include "broker/broker_internal.h"
@@ -27,15 +32,30 @@
 #include <utlist.h>
 
 enum {
-	HELD_LOW = H2_ORIGIN_HELD_MAX - H2_ORIGIN_STREAM_WINDOW,
+	HELD_MAX = 32 * 1024 * 1024, /* of all connections, beside what windows have grown by */
+	AHEAD_MAX = 64 * 1024 * 1024,
+	WINDOW_MAX = 32 * 1024 * 1024,
 	REFUSED_MAX = 5, /* how often a request is sent again */
 };
+
+/* Whoever is slower to acknowledge our settings is not far away, but busy. */
+#define ROUND_TRIP_MAX (2 * USEC_PER_SEC)
+
+size_t legs_held_max(const struct broker *b)
+{
+	return HELD_MAX + b->bounds.ahead;
+}
+
+bool leg_has_sent(const struct leg *l)
+{
+	return l->request_ended && request_body(l->s).n == 0;
+}
 
 /* Fewer bytes are held: connections that were held up go on, even if nothing happens on them. */
 static void held_less(struct broker *b, size_t n)
 {
 	b->bounds.held -= n;
-	if (!b->bounds.held_up || b->bounds.held > HELD_LOW)
+	if (!b->bounds.held_up || b->bounds.held > legs_held_max(b) - H2_ORIGIN_STREAM_WINDOW)
 		return;
 	b->bounds.held_up = false;
 	b->bounds.full = true; /* flush() then resumes all streams */
@@ -54,6 +74,7 @@ void leg_free(struct leg *l)
 	struct h2_origin *o = l->o;
 
 	unhold(l, buf_len(&l->held));
+	o->u->broker->bounds.ahead -= l->window - H2_ORIGIN_STREAM_WINDOW;
 	l->s->up = NULL;
 	l->s->leg = NULL;
 	DL_DELETE(o->legs, l);
@@ -84,7 +105,7 @@ bool leg_take_back(struct leg *l, unsigned most)
 static void finish(struct leg *l, struct http_fields *trailers)
 {
 	struct stream *s = l->s;
-	bool sent = l->request_ended && request_body(s).n == 0;
+	bool sent = leg_has_sent(l);
 
 	if (!response_end(s, trailers))
 		return;
@@ -94,6 +115,24 @@ static void finish(struct leg *l, struct http_fields *trailers)
 		h2_reset(l->st, H2_NO_ERROR);
 	leg_free(l);
 	stream_finish(s);
+}
+
+/* The room has all that came. Let the origin send more ahead if that was what it waited for. */
+static void widen(struct leg *l)
+{
+	struct bounds *b = &l->o->u->broker->bounds;
+	uint64_t passed = loop_now(l->o->u->broker->loop) - l->since;
+	uint64_t round_trip = l->o->round_trip;
+
+	if (round_trip == 0 || passed < round_trip)
+		return;
+	if (l->taken * round_trip / passed > l->window / 2 && l->window <= WINDOW_MAX / 2 &&
+		b->ahead + l->window <= AHEAD_MAX && h2_widen(l->st, 2 * l->window) == 0) {
+		b->ahead += l->window;
+		l->window *= 2;
+	}
+	l->since += passed;
+	l->taken = 0;
 }
 
 /* Pass on what the gateway takes. Return how much that was, or -1 if the exchange is over. */
@@ -108,8 +147,11 @@ static ssize_t pass_on(struct leg *l, struct str bytes)
 			return -1;
 		if (st)
 			h2_consume(st, n);
+		l->taken += n;
 		done += n;
 	}
+	if (done == bytes.n && l->st && !l->response_ended)
+		widen(l);
 	return (ssize_t)done;
 }
 
@@ -133,7 +175,7 @@ static void on_data(void *arg, struct h2_stream *st, struct str bytes)
 	}
 	o->held += bytes.n;
 	o->u->broker->bounds.held += bytes.n;
-	if (o->u->broker->bounds.held <= H2_ORIGIN_HELD_MAX)
+	if (o->u->broker->bounds.held <= legs_held_max(o->u->broker))
 		h2_consume_ahead(st, bytes.n);
 }
 
@@ -162,6 +204,7 @@ static void on_head(void *arg, struct h2_stream *st, struct http_head *h)
 	l->s->active = loop_now(o->u->broker->loop);
 	if (!l->started) {
 		l->started = true;
+		l->since = l->s->active;
 		request_body_commit(l->s);
 	}
 	if (h->status < 200)
@@ -233,6 +276,13 @@ static void on_malformed(void *arg, const struct http_head *head, const char *wh
 	o->malformed = why;
 }
 
+static void on_acknowledged(void *arg)
+{
+	struct h2_origin *o = arg;
+
+	o->round_trip = MIN(loop_now(o->u->broker->loop) - o->began, ROUND_TRIP_MAX);
+}
+
 static void on_goaway(void *arg, enum h2_error error)
 {
 	struct h2_origin *o = arg;
@@ -299,7 +349,8 @@ void leg_begin(struct upstream *u, struct stream *s)
 	if (l) {
 		l->o = o;
 		l->s = s;
-		l->held = BUF_INIT(2 * H2_ORIGIN_STREAM_WINDOW);
+		l->window = H2_ORIGIN_STREAM_WINDOW;
+		l->held = BUF_INIT(WINDOW_MAX + SCRATCH);
 		l->trailers = HTTP_FIELDS_INIT;
 		r = send_head(o, l);
 	}
@@ -342,4 +393,5 @@ const struct h2_handlers leg_handlers = {.head = on_head,
 	.body = on_body,
 	.sent = on_sent,
 	.malformed = on_malformed,
-	.goaway = on_goaway};
+	.goaway = on_goaway,
+	.acknowledged = on_acknowledged};

@@ -43,6 +43,7 @@ struct h2_stream *h2_stream_new(struct h2 *h)
 	if (!st)
 		return NULL;
 	st->h = h;
+	st->window = h->c.stream_window;
 	st->trailers = HTTP_FIELDS_INIT;
 	DL_APPEND(h->streams, st);
 	h->open++;
@@ -310,6 +311,18 @@ void h2_consume(struct h2_stream *st, size_t n)
 	st->ahead -= ahead;
 	(void)nghttp2_session_consume_stream(st->h->session, st->id, n);
 	(void)nghttp2_session_consume_connection(st->h->session, n - ahead);
+}
+
+int h2_widen(struct h2_stream *st, uint32_t window)
+{
+	int r = window > INT32_MAX ? NGHTTP2_ERR_INVALID_ARGUMENT
+				   : nghttp2_session_set_local_window_size(st->h->session,
+					     NGHTTP2_FLAG_NONE, st->id, (int32_t)window);
+
+	if (r < 0)
+		return r == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EINVAL;
+	st->window = window;
+	return 0;
 }
 
 void h2_consume_ahead(struct h2_stream *st, size_t n)

@@ -88,6 +88,9 @@ struct h2_handlers {
 	void (*goaway)(void *arg, enum h2_error error);
 	/* Optional, for a client: the peer's settings have arrived or changed (h2_streams_free). */
 	void (*settings)(void *arg);
+	/* Optional: the peer has our settings. It answers them at once (RFC 9113 6.5.3), so this
+	 * comes a round trip after they were sent. */
+	void (*acknowledged)(void *arg);
 };
 
 enum h2_role { H2_SERVER, H2_CLIENT };
@@ -155,6 +158,9 @@ void h2_reset(struct h2_stream *st, enum h2_error error);
 /* n bytes of data were passed on: the peer may send as many more. When the stream is closed or
  * reset, the bytes not given back are given back to the connection automatically. */
 void h2_consume(struct h2_stream *st, size_t n);
+/* From now on the peer may have `window` bytes of st under way, which is more than before. The
+ * connection's window stays as it is. Return 0, -EINVAL or -ENOMEM. */
+_warn_unused_ int h2_widen(struct h2_stream *st, uint32_t window);
 /* Count n bytes, which are kept for a time, against the stream's window only, so that other streams
  * can go on. */
 void h2_consume_ahead(struct h2_stream *st, size_t n);

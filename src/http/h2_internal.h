@@ -21,6 +21,7 @@ struct h2_stream {
 	bool to_head;    /* client: the request was HEAD */
 	bool expected;   /* a reset that we send does not count as a glitch of the peer */
 	uint8_t interim; /* interim heads seen */
+	uint32_t window; /* bytes that the peer may have under way */
 	size_t held;     /* bytes of data not given back */
 	size_t ahead;    /* of these, given back to the connection */
 	struct http_fields trailers; /* trailers to send */

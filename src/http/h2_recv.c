@@ -182,6 +182,14 @@ static int on_headers(struct h2 *h, struct h2_stream *st, bool is_end)
 	return 0;
 }
 
+static void on_settings(const struct h2 *h, bool ack)
+{
+	void (*tell)(void *arg) = ack ? h->c.on->acknowledged : h->c.on->settings;
+
+	if (tell)
+		tell(h->c.arg);
+}
+
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
 	struct h2 *h = arg;
@@ -203,8 +211,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	case NGHTTP2_RST_STREAM:
 		return http_rate_take(&h->resets) ? 0 : h2_calm(h, "too many streams were reset");
 	case NGHTTP2_SETTINGS:
-		if (!(frame->hd.flags & NGHTTP2_FLAG_ACK) && h->c.on->settings)
-			h->c.on->settings(h->c.arg);
+		on_settings(h, frame->hd.flags & NGHTTP2_FLAG_ACK);
 		return 0;
 	case NGHTTP2_GOAWAY:
 		h->going = true;
@@ -224,7 +231,7 @@ static int on_data(
 
 	/* The library resets a stream that has sent too much, but delivers the data
 	 * nevertheless. */
-	if (st && st->held + n > MAX(h->c.stream_window, (uint32_t)FIRST_WINDOW))
+	if (st && st->held + n > MAX(st->window, (uint32_t)FIRST_WINDOW))
 		st->overrun = true;
 	if (!st || st->detached || st->overrun || !st->told) {
 		(void)nghttp2_session_consume(session, id, n);
