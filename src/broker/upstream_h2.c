@@ -45,8 +45,8 @@ static bool is_held_up(const struct h2_origin *o)
 	return o->held > 0 && b->bounds.held > legs_held_max(b);
 }
 
-/* Return whether whatever comes would have to be held beyond a first window. A stream that sends or
- * waits for its answer may need what comes. */
+/* Return whether whatever comes would only be held, beyond what a first window allows. A stream
+ * that sends or waits for its answer may need what comes. */
 static bool is_behind(const struct h2_origin *o)
 {
 	const struct leg *l;
@@ -55,7 +55,8 @@ static bool is_behind(const struct h2_origin *o)
 	DL_FOREACH (o->legs, l) {
 		if (l->response_ended)
 			continue;
-		if (!leg_has_sent(l) || buf_len(&l->held) <= H2_ORIGIN_STREAM_WINDOW)
+		if (!leg_has_sent(l) || l->window == H2_ORIGIN_STREAM_WINDOW ||
+			buf_len(&l->held) == 0)
 			return false;
 		behind = true;
 	}
