@@ -379,7 +379,8 @@ static int on_open(struct broker *b, struct str payload)
 		stream_close(s);
 		return -EPROTO;
 	}
-	s->http1 = needs_http1(s);
+	s->http1 = m.http1 || needs_http1(s);
+	s->keep_alive = m.keep_alive;
 	tape_request(s);
 	decide_request(s);
 	return 0;

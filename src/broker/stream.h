@@ -81,7 +81,8 @@ struct stream {
 	struct dial *dial;
 	struct upstream *up;
 	void *leg;                     /* state of the protocol for this stream */
-	bool http1;                    /* it needs HTTP/1.1 */
+	bool http1;                    /* it needs HTTP/1.1, or its client speaks that */
+	bool keep_alive;               /* the client has asked for "Connection: keep-alive" */
 	struct pool_bucket *leads;     /* other streams wait for the connection that it makes */
 	struct pool_bucket *waits;     /* it waits for such a connection */
 	struct stream *ahead, *behind; /* in that queue */

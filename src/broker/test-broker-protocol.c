@@ -116,6 +116,25 @@ static void test_protocol_http1(void)
 	world_stop(&w);
 }
 
+/* A client that speaks HTTP/1.1 is not made one of HTTP/2, whatever the origin offers, and whatever
+ * others speak with it; nor is one of HTTP/2 kept to HTTP/1.1 afterwards. */
+static void test_protocol_of_client(void)
+{
+	const struct ask old = {HTTPS, .target = "/hello", .http1 = true, .keep_alive = true};
+	struct world w;
+
+	world_serve(&w);
+	check(world_gets(&w, &old, "hello"));
+	check(world_seen(&w.tls_seen, "GET /hello HTTP/1.1\r\n"));
+	check(world_seen(&w.tls_seen, "Connection: keep-alive\r\n"));
+	check_int(asks(&w, "a.site.test", 443), NET_MODE_H2);
+	check(world_fetches(&w, "/hello", "hello"));
+	check(world_seen(&w.tls_seen, "GET /hello HTTP/2\n"));
+	check(world_gets(&w, &old, "hello"));
+	check_int(test_origin_accepted(w.tls), 2);
+	world_stop(&w);
+}
+
 /* The connection that it was asked on may have been closed before the first request comes. */
 static void test_protocol_asked_and_closed(void)
 {
@@ -262,6 +281,7 @@ int main(void)
 	run_test(test_protocol_asked_by_many);
 	run_test(test_protocol_not_asked);
 	run_test(test_protocol_http1);
+	run_test(test_protocol_of_client);
 	run_test(test_protocol_asked_and_closed);
 	run_test(test_own_request);
 	run_test(test_protocols_remembered);

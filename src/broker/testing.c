@@ -218,7 +218,9 @@ uint32_t rig_open(struct rig *g, const struct ask *a)
 		.body = a->body,
 		.length = a->length,
 		.expect_continue = a->expects,
-		.te_trailers = a->te};
+		.te_trailers = a->te,
+		.http1 = a->http1,
+		.keep_alive = a->keep_alive};
 	struct net_fields_out f = net_begin_open(&g->net, &m);
 
 	for (size_t i = 0; i + 1 < ARRAY_SIZE(a->fields) && a->fields[i]; i += 2)

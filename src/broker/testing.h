@@ -46,8 +46,9 @@ struct ask {
 	enum net_body body;
 	uint64_t length;
 	struct net_client client;
-	bool expects, te; /* te: trailers are read */
-	bool more;        /* not flushed: goes together with what follows */
+	bool expects, te;       /* te: trailers are read */
+	bool http1, keep_alive; /* what the client speaks, and says */
+	bool more;              /* not flushed: goes together with what follows */
 };
 
 /* Send OPEN (and flush); return the number. */

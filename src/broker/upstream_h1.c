@@ -194,7 +194,8 @@ static void h1_begin(struct upstream *u, struct stream *s)
 	unsigned flags = (s->te_trailers ? H1_W_TRAILERS : 0) | (upgrade ? H1_W_UPGRADE : 0);
 
 	h->last = is_body_doubtful(&s->head);
-	flags |= (h->last ? H1_W_CLOSE : 0) | (s->expect.passed_on ? H1_W_EXPECT : 0);
+	flags |= h->last ? H1_W_CLOSE : s->keep_alive && !upgrade ? H1_W_KEEP_ALIVE : 0;
+	flags |= s->expect.passed_on ? H1_W_EXPECT : 0;
 	h->request_ended = h->started = h->in_body = u->paused = h->write_lost = false;
 	http_body_done(&h->body);
 	h1_parser_response(&h->parser, &h->head,

@@ -24,10 +24,11 @@ static struct h1 *h1_of(struct exchange *x)
 	return container_of(x, struct h1, x);
 }
 
-/* HTTP/1.0 clients do not know interim responses (RFC 9110 15.2). */
+/* Many clients take 103 for the answer (RFC 8297, section 3): no interim one goes to them that they
+ * have not asked for. HTTP/1.0 clients know none at all (RFC 9110 15.2). */
 static bool h1_write_interim(struct exchange *x, struct http_head *head)
 {
-	if (h1_of(x)->http10 || h1_write_response(&x->c->out, head, 0) >= 0)
+	if (head->status != 100 || h1_of(x)->http10 || h1_write_response(&x->c->out, head, 0) >= 0)
 		return true;
 	conn_abort(x->c);
 	return false;

@@ -4,6 +4,7 @@
  * Host), the scheme and the port. If they disagree, the client is fronting, and the request is
  * refused (RFC 9110 7.4) and never repaired. Whether the request is allowed is not decided here. */
 #include "gateway/request.h"
+#include "http/valid.h"
 #include "http/ws.h"
 
 /* They are checked in this order; the first that applies counts. */
@@ -151,6 +152,9 @@ void request_judge(const struct http_head *h, const struct request_via *via, str
 	m->target = http_head_target(h);
 	m->expect_continue = h->flags & HTTP_EXPECT_CONTINUE;
 	m->te_trailers = h->flags & HTTP_TE_TRAILERS;
+	m->http1 = h->version != HTTP_2;
+	m->keep_alive =
+		http_list_has(http_fields_get(&h->fields, STR("Connection")), STR("keep-alive"));
 	if (h->flags & HTTP_UPGRADE_WS) {
 		m->kind = NET_KIND_WEBSOCKET;
 		m->body = NET_BODY_STREAM; /* the frames, when the answer is 101 */

@@ -107,6 +107,7 @@ static void test_trailers_and_interim(void)
 	l = room_ask(&r, &(struct ask){.method = "POST", .goes_on = true, .flags = H2_EXPECT});
 	o = rig_expect_open(&rig);
 	check(o.m.body == NET_BODY_STREAM && o.m.expect_continue);
+	check(!o.m.http1 && !o.m.keep_alive);
 	check_z(o.fields, "");
 	m.stream = o.m.stream;
 	rig_head(&rig, NET_INTERIM, &m, NULL);

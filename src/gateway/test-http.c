@@ -42,6 +42,7 @@ static void test_keep_alive_over_tls(void)
 		check_str(o.m.method, "GET");
 		check_str(o.m.target, "/x?y=1");
 		check(o.m.scheme == NET_HTTPS && o.m.body == NET_BODY_NONE);
+		check(o.m.http1 && o.m.keep_alive);
 		check_int(o.m.port, rig.port);
 		check_z(o.fields, "X-Own: 1\n");
 		rig_answer(&rig, o.m.stream, "hello");
@@ -55,6 +56,31 @@ static void test_keep_alive_over_tls(void)
 	/* The certificate is kept. */
 	must(client_connect_tls(&c, &rig, "a.test"));
 	check_int(rig.minted, 1);
+	client_close(&c);
+}
+
+/* Many clients of HTTP/1.1 take another interim answer than 100 for the answer (103: RFC 8297,
+ * section 3). */
+static void test_interim(void)
+{
+	struct net_response m = {.status = 103};
+	struct rig_open o;
+	struct client c;
+	struct response p;
+
+	client_connect(&c, &rig);
+	client_send(&c, GET("/hints"));
+	o = rig_expect_open(&rig);
+	check(o.m.http1 && !o.m.keep_alive);
+	m.stream = o.m.stream;
+	rig_head(&rig, NET_INTERIM, &m, "link: </a>\n");
+	m.status = 102;
+	rig_head(&rig, NET_INTERIM, &m, NULL);
+	rig_answer(&rig, o.m.stream, "hello");
+	check_int(client_response(&c, &p, 0), 200);
+	check_str(buf_str(&p.body), "hello");
+	response_done(&p);
+	rig_open_done(&o);
 	client_close(&c);
 }
 
@@ -517,6 +543,7 @@ int main(void)
 {
 	rig_start(&rig, &(struct rig_config){0});
 	run_test(test_keep_alive_over_tls);
+	run_test(test_interim);
 	run_test(test_bodies_both_ways);
 	run_test(test_small_chunks);
 	run_test(test_every_split);

@@ -13,7 +13,7 @@
 
 enum {
 	H1_W_CLOSE = 1 << 0,      /* "Connection: close" */
-	H1_W_KEEP_ALIVE = 1 << 1, /* "Connection: keep-alive", for an HTTP/1.0 client */
+	H1_W_KEEP_ALIVE = 1 << 1, /* "Connection: keep-alive", as the client says */
 	H1_W_UPGRADE = 1 << 2,    /* writes "Connection: upgrade" and the Upgrade field */
 	H1_W_EXPECT = 1 << 3,     /* request: "Expect: 100-continue" */
 	H1_W_TRAILERS = 1 << 4,   /* request: "TE: trailers" */

@@ -131,6 +131,8 @@ MESSAGE(net, cert, NET_CERT, NET_CERT_FIELDS);
 	F(U64, length)           /* NET_BODY_LENGTH only */                                        \
 	F(BOOL, expect_continue) /* the room waits for 100 before it sends the body */             \
 	F(BOOL, te_trailers)     /* the room accepts trailers (gRPC requires this) */              \
+	F(BOOL, http1)           /* the room speaks HTTP/1.x, so the broker does, too */           \
+	F(BOOL, keep_alive)      /* the room says so: "Connection: keep-alive" */                  \
 	F(U16, fields_n, .max = NET_MAX_FIELDS)
 MESSAGE_STRUCT(net_open, NET_OPEN_FIELDS);
 
