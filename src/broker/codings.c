@@ -57,8 +57,9 @@ static bool codings_is_in_scope(const struct stream *s)
 }
 
 /* An origin that could send a secret back is offered those codings that the room accepts and that
- * can be decoded here. A part of coded content cannot be decoded, nor can messages that are
- * compressed one by one. */
+ * can be decoded here. If the room names none, the origin is offered none: what it codes all the
+ * same is decoded. A part of coded content cannot be decoded, nor can messages that are compressed
+ * one by one. */
 static int codings_prepare(struct stream *s)
 {
 	static const struct str of_messages[] = {
@@ -70,7 +71,8 @@ static int codings_prepare(struct stream *s)
 		return 0;
 	if (http_fields_find(f, STR("Range"), 0) < 0)
 		coding_accept(f, accept);
-	if (http_fields_set(f, STR("Accept-Encoding"), str_from(accept)) < 0) {
+	if (http_fields_find(f, STR("Accept-Encoding"), 0) >= 0 &&
+		http_fields_set(f, STR("Accept-Encoding"), str_from(accept)) < 0) {
 		refuse_upstream(s, 502, "request_not_sent", "too many header fields");
 		return -1;
 	}

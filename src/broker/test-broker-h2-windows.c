@@ -26,7 +26,10 @@ static bool script_over;
 struct far {
 	struct test_conn *c;
 	uint64_t window, credit[STREAMS + 1], sent[STREAMS + 1];
+	uint64_t all; /* credit of the connection */
 	unsigned opened, pongs;
+	char settings[64];
+	uint8_t head[4]; /* how the last one begins */
 };
 
 static void (*script)(struct far *f);
@@ -47,6 +50,19 @@ static uint32_t u32(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
+static void take_settings(struct far *f, const uint8_t *b, uint32_t n)
+{
+	struct buf text = BUF_INIT(sizeof(f->settings) - 1);
+
+	for (; n >= 6; b += 6, n -= 6) {
+		test_need(buf_printf(&text, "%u:%u;", b[1], u32(b + 2)) == 0);
+		if (b[1] == 4)
+			f->window = u32(b + 2);
+	}
+	memcpy(f->settings, buf_data(&text), buf_len(&text));
+	buf_done(&text);
+}
+
 static void take_frame(struct far *f)
 {
 	static uint8_t b[FRAME];
@@ -59,13 +75,13 @@ static void take_frame(struct far *f)
 	test_need(n <= sizeof(b) && id < 2 * STREAMS + 1);
 	read_all(f, b, n);
 	if (h[3] == SETTINGS && !(h[4] & ACK))
-		for (uint32_t i = 0; i < n; i += 6)
-			if (b[i] == 0 && b[i + 1] == 4)
-				f->window = u32(b + i + 2);
-	if (h[3] == HEADERS)
+		take_settings(f, b, n);
+	if (h[3] == HEADERS) {
 		f->credit[++f->opened] = f->window;
-	if (h[3] == WINDOW_UPDATE && id > 0)
-		f->credit[(id + 1) / 2] += u32(b);
+		memcpy(f->head, b, sizeof(f->head));
+	}
+	if (h[3] == WINDOW_UPDATE)
+		*(id > 0 ? &f->credit[(id + 1) / 2] : &f->all) += u32(b);
 	f->pongs += h[3] == PING && (h[4] & ACK);
 }
 
@@ -228,6 +244,23 @@ static void play(void (*s)(struct far *f))
 
 /* --- the tests --- */
 
+/* What curl sends, but for its window (32 MiB) of each stream: settings, the connection's window,
+ * and the order of method, path, scheme and authority (RFC 7541, appendix A). */
+static void script_looks(struct far *f)
+{
+	begin(f);
+	check_z(f->settings, "3:100;4:1048576;2:0;");
+	check_int(f->all, 32 * MIB - 65535);
+	check(memcmp(f->head, "\x82\x84\x87\x41", 4) == 0);
+	answer(f, 1);
+	finish(f, 1);
+}
+
+static void test_looks(void)
+{
+	play(script_looks);
+}
+
 static void script_grows(struct far *f)
 {
 	begin(f);
@@ -321,6 +354,7 @@ int main(void)
 {
 	clock_hold();
 	world_ca = test_ca_new("Test root");
+	run_test(test_looks);
 	run_test(test_grows);
 	run_test(test_slow);
 	run_test(test_stalls);

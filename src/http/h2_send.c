@@ -105,10 +105,11 @@ static int request_block(
 	r = reserve(h, &head->fields, HTTP_HOST_MAX + sizeof(b->port));
 	if (r < 0)
 		return r;
+	/* In the order of curl. */
 	put(b, STR(":method"), http_head_method(head));
+	put(b, STR(":path"), http_head_target(head));
 	put(b, STR(":scheme"), http_head_scheme(head));
 	put(b, STR(":authority"), authority(h, b, head));
-	put(b, STR(":path"), http_head_target(head));
 	b->flags = flags & H2_SECRET ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
 	r = put_fields(h, b, &head->fields);
 	b->flags = NGHTTP2_NV_FLAG_NONE;

@@ -290,6 +290,77 @@ static void test_bundle(void)
 	close(fd);
 }
 
+/* The beginning of a handshake over a socket of its own. */
+static size_t read_hello(int fd, uint8_t *b, size_t max)
+{
+	ssize_t n = recv(fd, b, max, 0);
+
+	must(n > 100 && b[0] == 22 && b[5] == 1);
+	return (size_t)n;
+}
+
+/* What follows the length of two bytes at b; moves b behind it. */
+static struct str take_list(const uint8_t **b)
+{
+	size_t n = (size_t)(*b)[0] << 8 | (*b)[1];
+	struct str list = str_make(*b + 2, n);
+
+	*b += 2 + n;
+	return list;
+}
+
+/* Ciphers and groups (RFC 8446 4.1.2, 4.2.7). */
+static void read_offer(const uint8_t *hello, struct str *ret_ciphers, struct str *ret_groups)
+{
+	const uint8_t *b = hello + 5 + 4 + 2 + 32, *end;
+	struct str extensions;
+
+	b += 1 + *b; /* session */
+	*ret_ciphers = take_list(&b);
+	b += 1 + *b; /* compression */
+	extensions = take_list(&b);
+	*ret_groups = STR_NULL;
+	end = b;
+	for (b = (const uint8_t *)extensions.p; b < end;) {
+		bool groups = b[0] == 0 && b[1] == 10;
+		struct str body;
+
+		b += 2;
+		body = take_list(&b);
+		if (groups)
+			*ret_groups = body;
+	}
+}
+
+/* An origin sees the offer of any program that leaves it to OpenSSL. */
+static void test_offer(void)
+{
+	struct tls_client *c = NULL;
+	uint8_t ours[4096], usual[4096];
+	struct str ciphers[2], groups[2];
+	SSL_CTX *ctx;
+	SSL *ssl;
+	int pair[2];
+
+	must(fd_socketpair(SOCK_STREAM, pair) == 0 && fd_set_nonblock(pair[0], true) == 0);
+	must(tls_client_new(trust, pair[0], STR("a.test"), 443, &c, NULL) == 0);
+	check_int(tls_client_handshake(c), TLS_IO_READ);
+	(void)read_hello(pair[1], ours, sizeof(ours));
+	tls_client_free(c);
+	ctx = SSL_CTX_new(TLS_client_method());
+	must(ctx && (ssl = SSL_new(ctx)) && SSL_set_fd(ssl, pair[0]) == 1);
+	check_int(SSL_connect(ssl), -1);
+	(void)read_hello(pair[1], usual, sizeof(usual));
+	read_offer(ours, &ciphers[0], &groups[0]);
+	read_offer(usual, &ciphers[1], &groups[1]);
+	check(str_eq(ciphers[0], ciphers[1]) && ciphers[0].n > 0);
+	check(str_eq(groups[0], groups[1]) && groups[0].n > 0);
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 int main(void)
 {
 	struct buf pem = BUF_INIT(8192);
@@ -307,6 +378,7 @@ int main(void)
 	run_test(test_cut);
 	run_test(test_pem);
 	run_test(test_bundle);
+	run_test(test_offer);
 	tls_trust_free(trust);
 	test_ca_free(ca);
 	test_ca_free(stranger);
