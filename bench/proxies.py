@@ -51,7 +51,7 @@ def serve(conn):
             conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
     except (OSError, ssl.SSLError):
         pass
-listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+listener = socket.create_server((sys.argv[4], int(sys.argv[1])))
 while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 """
@@ -78,7 +78,7 @@ class Stage:
         subprocess.run(["cc", "-O2", "-o", self.https, os.path.join(HERE, "https.c"), "-lssl",
                         "-lcrypto"], check=True, env=clean_env())
         self.start("origin", ["nginx", "-c", self._nginx_origin()], self.origin)
-        self.start("sink", ["/usr/bin/python3", "-c", SINK, str(self.sink), self.cert, self.key],
+        self.start("sink", ["/usr/bin/python3", "-c", SINK, str(self.sink), self.cert, self.key, "127.0.0.1"],
                     self.sink)
         self.has_peers = False
 
