@@ -107,7 +107,8 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 		return NULL;
 	s->id = m->stream;
 	s->client = m->client;
-	s->window_in = s->window_out = NET_WINDOW;
+	s->window_in = NET_REQUEST_WINDOW;
+	s->window_out = NET_WINDOW;
 	HASH_ADD(hh, b->streams.open, id, sizeof(s->id), s);
 	if (!s->hh.tbl) {
 		put_spare(b, s);
@@ -256,7 +257,7 @@ void stream_finish(struct stream *s)
 void stream_drained(struct stream *s)
 {
 	if (s->state == STREAM_CLOSED || s->request == REQUEST_ENDED ||
-		s->uncredited < NET_WINDOW / 4)
+		s->uncredited < NET_REQUEST_WINDOW / 4)
 		return;
 	if (net_send_credit(&s->broker->net, s->id, s->uncredited) < 0)
 		broker_fail(s->broker);

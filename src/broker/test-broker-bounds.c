@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-	STREAMS = 560, /* of a window each: 70 MiB */
+	STREAMS = 560, /* of an answer's window each: 70 MiB */
 	MIB = 1 << 20,
 	BODY = 200 * 1000,
 	HEAD = 256,
@@ -236,11 +236,12 @@ static uint32_t open_upload(struct rig *g, enum net_scheme scheme)
 static unsigned upload(struct rig *g, unsigned n)
 {
 	static struct seen seen[2 * STREAMS + 1];
+	static const char bytes[NET_REQUEST_WINDOW];
 	uint32_t first = g->next;
 	unsigned refused = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		rig_data(g, open_upload(g, NET_HTTPS), filler, NET_WINDOW);
+		rig_data(g, open_upload(g, NET_HTTPS), bytes, NET_REQUEST_WINDOW);
 	take(g, seen, 0, 1000);
 	for (uint32_t i = first; i < first + n; i++) {
 		check(seen[i].status == 0 || seen[i].status == 503);
@@ -260,7 +261,7 @@ static void test_requests(void)
 	start(&g, &l, false);
 	refused = upload(&g, STREAMS);
 	printf("# %u refused, %ld MiB resident\n", refused, rig_rss_kib(&g) / 1024);
-	check_int(refused, STREAMS - 64 * MIB / NET_WINDOW);
+	check_int(refused, STREAMS - 64 * MIB / NET_REQUEST_WINDOW);
 	for (uint32_t i = 1; i <= STREAMS; i++)
 		must(net_send_reset(&g.net, i, NET_RESET_CANCELLED) == 0);
 	rig_flush(&g);

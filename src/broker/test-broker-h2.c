@@ -171,7 +171,7 @@ static void test_leader_fails(void)
 
 static void test_bodies(void)
 {
-	static char bytes[NET_WINDOW];
+	static char bytes[NET_REQUEST_WINDOW];
 	struct world w;
 	struct got r = {0};
 	uint32_t id;

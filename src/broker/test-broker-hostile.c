@@ -106,7 +106,7 @@ static void less_than_length(struct rig *g)
 }
 static void more_than_window(struct rig *g)
 {
-	static const char zeros[NET_WINDOW + NET_MAX_DATA];
+	static const char zeros[NET_REQUEST_WINDOW + NET_MAX_DATA];
 
 	rig_data(g, open_upload(g, 0), zeros, sizeof(zeros));
 }

@@ -210,7 +210,7 @@ static void step_open(struct storm *s)
 	}
 	*k = (struct known){.open = a.body != NET_BODY_NONE,
 		.raw = kind == NET_KIND_TUNNEL,
-		.window = NET_WINDOW,
+		.window = NET_REQUEST_WINDOW,
 		.counted = a.body == NET_BODY_LENGTH,
 		.left = (uint32_t)a.length};
 	k->id = rig_open(&s->g, &a);

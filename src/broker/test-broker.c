@@ -103,7 +103,7 @@ static void test_blocked(void)
 /* A refused body is taken up to a limit, so that the refusal arrives. */
 static void test_blocked_body(void)
 {
-	static const char zeros[NET_WINDOW];
+	static const char zeros[NET_REQUEST_WINDOW];
 	struct world w;
 	struct got r = {0};
 	uint32_t id;
@@ -198,7 +198,8 @@ static void upload(struct world *w, enum net_scheme scheme, enum net_body body)
 	char want[16];
 
 	for (uint64_t sent = 0; sent < MANY && !r.gone; sent += sizeof(zeros)) {
-		while (sent + sizeof(zeros) > NET_WINDOW + r.credit && !r.reset && !r.gone) {
+		while (sent + sizeof(zeros) > NET_REQUEST_WINDOW + r.credit && !r.reset &&
+			!r.gone) {
 			uint64_t before = r.credit;
 
 			rig_collect(&w->g, id, &r, 1);

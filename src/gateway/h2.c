@@ -205,9 +205,9 @@ static struct h2_conn *conn_state_new(struct conn *c)
 		.role = H2_SERVER,
 		.on = &handlers,
 		.arg = on,
-		.stream_window = NET_WINDOW,
+		.stream_window = NET_REQUEST_WINDOW,
 		/* A stalled upload must not stop the others. */
-		.window = H2_STREAMS_MAX * NET_WINDOW,
+		.window = H2_STREAMS_MAX * NET_REQUEST_WINDOW,
 	};
 
 	if (!on)

@@ -389,7 +389,7 @@ static void h2_exchange_credit(struct stream *s)
 {
 	struct exchange *shared = exchange_of(s);
 	struct h2_exchange *x = h2_exchange_of(shared);
-	uint32_t under_way = NET_WINDOW - shared->stream.send_window;
+	uint32_t under_way = NET_REQUEST_WINDOW - shared->stream.send_window;
 
 	if (x->st && x->held > under_way)
 		h2_consume(x->st, x->held - under_way);

@@ -19,7 +19,8 @@ int stream_open(struct gateway *g, struct stream *s, const struct stream_ops *op
 	if (!s->hh.tbl)
 		return -ENOMEM;
 	s->g = g;
-	s->send_window = s->recv_window = NET_WINDOW;
+	s->send_window = NET_REQUEST_WINDOW;
+	s->recv_window = NET_WINDOW;
 	m->stream = s->id;
 	g->next_stream++;
 	*ret_fields = net_begin_open(&g->broker, m);

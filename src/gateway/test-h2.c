@@ -273,7 +273,7 @@ static void test_resets(void)
  * get through to nowhere before the answer ends. */
 static void test_early_window(void)
 {
-	static const char bytes[3 * NET_WINDOW];
+	static const char bytes[3 * NET_REQUEST_WINDOW];
 	struct rig_open o;
 	struct rig_frame *f;
 	size_t taken = 0;
@@ -288,7 +288,7 @@ static void test_early_window(void)
 	h2_wake(l->st);
 	must(h2_end(l->st, NULL) == 0);
 	room_say(&r);
-	while (taken < NET_WINDOW) {
+	while (taken < NET_REQUEST_WINDOW) {
 		f = rig_recv(&rig, 1000);
 		must(f && f->type == NET_DATA);
 		taken += f->n - 4;
@@ -328,17 +328,17 @@ static void test_flow(void)
 		free(f);
 		room_turn(&r, 1);
 	}
-	check(taken == NET_WINDOW);
-	must(net_send_credit(&rig.broker, o.m.stream, NET_WINDOW / 2) == 0);
+	check(taken == NET_REQUEST_WINDOW);
+	must(net_send_credit(&rig.broker, o.m.stream, NET_REQUEST_WINDOW / 2) == 0);
 	must(chan_flush_wait(&rig.broker, 30000) == 0);
-	for (int i = 0; i < 40 && sent < NET_WINDOW / 2; i++) {
+	for (int i = 0; i < 40 && sent < NET_REQUEST_WINDOW / 2; i++) {
 		room_turn(&r, 10);
 		while ((f = rig_recv(&rig, 10))) {
 			sent += f->n - 4;
 			free(f);
 		}
 	}
-	check(sent == NET_WINDOW / 2);
+	check(sent == NET_REQUEST_WINDOW / 2);
 
 	/* A room that gives no window keeps the broker's credit back. */
 	m.stream = o.m.stream;

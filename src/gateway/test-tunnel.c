@@ -223,12 +223,13 @@ static void test_reset_by_the_broker(void)
 /* The room sends no more than the broker takes. */
 static void test_window(void)
 {
-	static char frame[WS_HEAD_MAX + 3 * NET_WINDOW];
+	static char frame[WS_HEAD_MAX + 3 * NET_REQUEST_WINDOW];
 	const struct ws_frame f = {
-		.fin = true, .masked = true, .opcode = WS_BINARY, .length = 3 * NET_WINDOW};
+		.fin = true, .masked = true, .opcode = WS_BINARY, .length = 3 * NET_REQUEST_WINDOW};
 	struct client c;
 	uint32_t stream = open_websocket(&c);
-	size_t sent = 0, total = ws_write_head(frame, &f) + 3 * NET_WINDOW, came = 0, credit = 0;
+	size_t sent = 0, total = ws_write_head(frame, &f) + 3 * NET_REQUEST_WINDOW, came = 0,
+	       credit = 0;
 
 	while (came < total) {
 		struct rig_frame *got;
@@ -241,15 +242,16 @@ static void test_window(void)
 			must(got->type == NET_DATA &&
 				net_get_data(str_make(got->payload, got->n), &id, &bytes));
 			came += bytes.n;
-			must(came <= credit + NET_WINDOW);
+			must(came <= credit + NET_REQUEST_WINDOW);
 			free(got);
 			continue;
 		}
 		/* It has stopped near the end of the window. */
-		check(came + NET_MAX_DATA > credit + NET_WINDOW);
+		check(came + NET_MAX_DATA > credit + NET_REQUEST_WINDOW);
 		credit = came;
 		must(net_send_credit(&rig.broker, stream,
-			     (uint32_t)(came % NET_WINDOW ? came % NET_WINDOW : NET_WINDOW)) == 0);
+			     (uint32_t)(came % NET_REQUEST_WINDOW ? came % NET_REQUEST_WINDOW
+								  : NET_REQUEST_WINDOW)) == 0);
 		must(chan_flush(&rig.broker) == 0);
 	}
 	check_int(came, total);

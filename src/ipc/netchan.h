@@ -17,9 +17,9 @@
  * that the sender could not know to be closed (DATA, END, CREDIT after the peer's RESET) are
  * ignored. Stream numbers rise and are never used again.
  *
- * Flow control: each direction of a stream starts with NET_WINDOW bytes of DATA; the receiver of
- * the data grants more with CREDIT when it has passed bytes on. A sender that exceeds its window
- * ends the channel (towards the broker) or the stream (towards the gateway).
+ * Flow control: a request starts with NET_REQUEST_WINDOW bytes of DATA, an answer with NET_WINDOW;
+ * the receiver of the data grants more with CREDIT when it has passed bytes on. A sender that
+ * exceeds its window ends the channel (towards the broker) or the stream (towards the gateway).
  *
  * Text fields are views of raw bytes; the broker validates each again. */
 
@@ -29,7 +29,10 @@ enum {
 	NET_VERSION = 2,
 	NET_MAX_PAYLOAD = 160 * 1024, /* more than enough for a head of 64 KiB and 128 fields */
 	NET_MAX_DATA = 32 * 1024,     /* of one DATA frame */
-	NET_WINDOW = 128 * 1024,      /* bytes in flight in one direction of one stream */
+	NET_WINDOW = 128 * 1024,      /* bytes in flight of one answer */
+	/* ... of one request. Over HTTP/2 the client waits for each process on its way, and may
+	 * not send ahead into a socket meanwhile. */
+	NET_REQUEST_WINDOW = 256 * 1024,
 	NET_MAX_STREAMS = 1024,
 	NET_MAX_FIELDS = 128,
 	NET_MAX_HOST = 255,
@@ -157,7 +160,7 @@ MESSAGE_WITH_FDS(net, end_of_stream, NET_END_OF_STREAM_FIELDS);
 
 #define NET_CREDIT_FIELDS(F)                                                                       \
 	F(U32, stream)                                                                             \
-	F(U32, bytes, .min = 1, .max = NET_WINDOW)
+	F(U32, bytes, .min = 1, .max = NET_REQUEST_WINDOW)
 MESSAGE_WITH_FDS(net, credit, NET_CREDIT_FIELDS);
 
 /* Events at the gateway that never became a request, or that it answered itself. */
