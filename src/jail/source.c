@@ -13,23 +13,22 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const home_credentials[] = {".ssh", ".aws", ".azure", ".gnupg", ".kube",
-	".docker", ".config/gcloud", ".config/gh", ".config/op", ".config/containers", ".netrc",
-	".git-credentials", ".npmrc", ".pypirc", ".cargo/credentials.toml", ".password-store",
-	".local/share/keyrings", ".mozilla", ".config/google-chrome", ".config/chromium",
-	".terraform.d/credentials.tfrc.json", ".config/cloche", ".local/state/cloche"};
+static const char *const home_credentials[] = {
+#define CREDENTIAL_HOME(path) path,
+#define CREDENTIAL_HOST(path)
+#include "jail/credentials.def"
+};
 
-static const char *const host_credentials[] = {"/etc/shadow", "/etc/gshadow", "/etc/sudoers",
-	"/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private", "/etc/pki/tls/private",
-	"/etc/krb5.keytab", "/etc/kubernetes", "/etc/machine-id",
-	"/etc/NetworkManager/system-connections", "/etc/apt/auth.conf", "/etc/apt/auth.conf.d",
-	"/run/docker.sock", "/run/containerd", "/run/podman", "/run/user", "/run/secrets",
-	"/run/cloche", "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet",
-	"/var/lib/containers", "/proc", "/sys", "/dev"};
+static const char *const host_credentials[] = {
+#define CREDENTIAL_HOME(path)
+#define CREDENTIAL_HOST(path) path,
+#include "jail/credentials.def"
+};
 
 /* asked: the path that the user wrote; real: where it lies; place: the real path of a place with
  * credentials; alias: the same place as a user may write it. */
@@ -58,6 +57,8 @@ static int judge(const char *asked, const char *real, const char *place, const c
 static int judge_all(const char *asked, const char *real, const char *home, struct cloche_err *err)
 {
 	char place[PATH_MAX * 2], alias[PATH_MAX * 2], real_home[PATH_MAX];
+	const char *below;
+	bool around;
 	size_t i;
 	int r = 0;
 
@@ -76,9 +77,15 @@ static int judge_all(const char *asked, const char *real, const char *home, stru
 	/* `real` has no links in it, so the home it is compared with must not either. */
 	if (!realpath(home, real_home))
 		snprintf(real_home, sizeof(real_home), "%s", home);
-	for (i = 0; i < ARRAY_SIZE(home_credentials) && r == 0; i++) {
-		snprintf(alias, sizeof(alias), "%s/%s", home, home_credentials[i]);
-		snprintf(place, sizeof(place), "%s/%s", real_home, home_credentials[i]);
+	below = fs_below(real, real_home);
+	around = fs_is_within(real_home, real);
+	for (i = 0; i < ARRAY_SIZE(home_credentials) && r == 0 && (below || around); i++) {
+		const char *name = home_credentials[i];
+
+		if (!around && !fs_is_within(below, name) && !fs_is_within(name, below))
+			continue;
+		snprintf(alias, sizeof(alias), "%s/%s", home, name);
+		snprintf(place, sizeof(place), "%s/%s", real_home, name);
 		r = judge(asked, real, place, alias, err);
 	}
 	return r;
