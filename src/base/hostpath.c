@@ -32,6 +32,9 @@ struct walk {
 	struct buf rest; /* the part of the path that is not resolved yet */
 	unsigned links;
 	bool refused; /* with err set */
+	bool follow;  /* every link; within says whether one lay in dirs */
+	bool within;
+	char *const *dirs;
 	struct cloche_err *err;
 };
 
@@ -96,6 +99,14 @@ static int hostpath_refuse(struct walk *w, const char *name, const char *target,
 	return -EPERM;
 }
 
+/* Return whether the directory lies in one of these. True if that cannot be found out. */
+static bool hostpath_is_in(int dir, char *const *dirs)
+{
+	char real[PATH_MAX];
+
+	return fd_path(dir, real) < 0 || fs_is_within_any(real, dirs);
+}
+
 static int hostpath_begin(struct walk *w, const char *from)
 {
 	int fd = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -118,7 +129,9 @@ static int hostpath_expand(struct walk *w, const char *name, struct str rest)
 	if (n < 0)
 		return errno == EINVAL ? -ENOTDIR : -errno;
 	target[n] = '\0';
-	if (!hostpath_is_out_of_reach(w))
+	if (w->follow)
+		w->within = w->within || hostpath_is_in(w->dir, w->dirs);
+	else if (!hostpath_is_out_of_reach(w))
 		return hostpath_refuse(w, name, target, rest);
 	if (++w->links > MAX_LINKS)
 		return -ELOOP;
@@ -203,6 +216,54 @@ static int hostpath_walk(const char *path, const char *home, const char *verb, s
 	buf_done(&w.rest);
 	fd_close(w.dir);
 	return w.refused ? -E_DENIED : err_sys(err, -r, "%s %s", verb, path);
+}
+
+/* Open the last component, which is not examined yet. Return a descriptor above 2; 0 to go on, if
+ * it is a link; or -errno. */
+static int hostpath_last(struct walk *w, const char *name)
+{
+	int fd = openat(w->dir, name[0] ? name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC), r;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		r = -errno;
+		fd_close(fd);
+		return r;
+	}
+	if (!S_ISLNK(st.st_mode))
+		return fd_lift(fd);
+	fd_close(fd);
+	return hostpath_expand(w, name, STR_NULL);
+}
+
+int hostpath_follow(const char *path, char *const *dirs, char ret_real[PATH_MAX], bool *ret_within)
+{
+	struct walk w = {.path = path,
+		.dir = -1,
+		.rest = BUF_INIT(MAX_LENGTH),
+		.follow = true,
+		.dirs = dirs};
+	char name[HOSTPATH_NAME_MAX + 1];
+	int r = path[0] == '/' ? hostpath_begin(&w, "/") : -EINVAL, fd = 0;
+
+	if (r == 0)
+		r = buf_add_str(&w.rest, str_from(path));
+	while (r == 0 && fd == 0) {
+		r = hostpath_next(&w, name);
+		fd = r == 1 ? hostpath_last(&w, name) : 0;
+		r = r == 1 ? MIN(fd, 0) : r;
+	}
+	buf_done(&w.rest);
+	fd_close(w.dir);
+	if (r == 0)
+		r = fd_path(fd, ret_real);
+	if (r == 0) {
+		*ret_within = *ret_within || w.within;
+		return fd;
+	}
+	if (fd > 0)
+		fd_close(fd);
+	return r;
 }
 
 int hostpath_find(const char *path, const char *home, const char *verb, struct hostpath *ret,

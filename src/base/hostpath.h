@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/macro.h"
+#include <limits.h>
 #include <stdbool.h>
 
 enum { HOSTPATH_NAME_MAX = 255 };
@@ -34,6 +35,12 @@ _warn_unused_ int hostpath_find_missing(const char *path, const char *home, cons
 /* Make what hostpath_find_missing has found missing, and open the directory for reading. No link is
  * followed. Return a descriptor or -errno. */
 _warn_unused_ int hostpath_make(const struct hostpath *at, const char *rest, unsigned mode);
+/* Open (O_PATH) what an absolute path leads to, following every link, each of them read once.
+ * ret_real is where it lies. *ret_within: set to true if a link lay in one of these directories
+ * (without links, NULL-terminated, may be NULL), where a room may have made it; else left alone.
+ * Return a descriptor or -errno. */
+_warn_unused_ int hostpath_follow(
+	const char *path, char *const *dirs, char ret_real[PATH_MAX], bool *ret_within);
 void hostpath_done(struct hostpath *p);
 static inline void hostpath_donep(struct hostpath *p)
 {

@@ -113,6 +113,38 @@ static void own_links_are_followed(void)
 	check_int(err.sys_errno, ELOOP);
 }
 
+/* Where path leads with all links followed, below top; "!" before it: one of them lay in ws. */
+static const char *followed(const char *path)
+{
+	static char ret[600];
+	_cleanup_(freep) char *ws = strdup(below("ws"));
+	char *const dirs[] = {ws, NULL};
+	char real[PATH_MAX];
+	bool within = false;
+	int fd = hostpath_follow(path, dirs, real, &within);
+
+	if (fd < 0)
+		return strerror(-fd);
+	close(fd);
+	snprintf(ret, sizeof(ret), "%s%s", within ? "!" : "",
+		str_starts(str_from(real), str_from(top)) ? real + strlen(top) : real);
+	return ret;
+}
+
+static void every_link_is_read_once(void)
+{
+	check_z(followed(below("home/real")), "/home/real");
+	check_z(followed(below("home/link")), "/home/real");
+	check_z(followed(below("home/far/in/..")), "/ws");
+	check_z(followed(below("ws/keys")), "!/home/real");
+	check_z(followed(below("ws/keys/.")), "!/home/real");
+	check_z(followed(below("home/far/keys")), "!/home/real");
+	check_z(followed(below("home/loop")), strerror(ELOOP));
+	check_z(followed(below("ws/none")), strerror(ENOENT));
+	check_z(followed("relative"), strerror(EINVAL));
+	check_z(followed("/"), "/");
+}
+
 static void links_of_the_system(void)
 {
 	struct stat st;
@@ -218,6 +250,7 @@ int main(void)
 	run_test(names_lead_where_they_say);
 	run_test(planted_links_end_it);
 	run_test(own_links_are_followed);
+	run_test(every_link_is_read_once);
 	run_test(links_of_the_system);
 	run_test(links_of_root);
 	run_test(missing_directories_are_made);

@@ -2,12 +2,15 @@
 /* Theory of operation: the results of a search (toolchain.h) become read-only mounts of the sandbox
  * and directories at the front of its PATH. If a link later replaces a file that was found, it is
  * not followed. */
+#include "base/fd.h"
 #include "base/fs.h"
+#include "base/hostpath.h"
 #include "sandbox/sandbox.h"
 #include "toolchain/toolchain.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -36,9 +39,11 @@ static int ask(const cloche_sandbox *sb, struct asking *ret, struct cloche_err *
 			strv_add(&ret->shown, str_from(sb->mounts[i].source)) < 0)
 			return err_nomem(err);
 	for (size_t i = 0; i < sb->mounts_n; i++) {
-		char *real = sb->mounts[i].ro ? NULL : realpath(sb->mounts[i].source, NULL);
+		const struct room_mount *m = &sb->mounts[i];
+		char real[PATH_MAX];
 
-		if (real && strv_take(&ret->writable, real) < 0)
+		if (!m->ro && !m->guard && fd_path(m->fd, real) == 0 &&
+			strv_add(&ret->writable, str_from(real)) < 0)
 			return err_nomem(err);
 	}
 	ret->q = (struct toolchain_query){.path = secure_getenv("PATH"),
@@ -161,11 +166,14 @@ static bool is_workdir(const cloche_sandbox *sb, const char *dir)
  * it is a link out of the workspace. */
 static int add_in_workspace(cloche_sandbox *sb, const char *command, struct cloche_err *err)
 {
-	_cleanup_(freep) char *real = realpath(command, NULL), *named = fs_absolute(command);
-	bool leaves;
+	_cleanup_(freep) char *named = fs_absolute(command);
+	_cleanup_fd_ int fd = -1;
+	char real[PATH_MAX];
+	bool leaves = false;
 	int r;
 
-	if (!real || !named)
+	fd = named ? hostpath_follow(named, NULL, real, &leaves) : -1;
+	if (fd < 0)
 		return 0;
 	/* Use its own name, so that the link's directory shows who may have made the link. */
 	leaves = !fs_is_within(real, sb->workspace);

@@ -9,66 +9,18 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEAD = 4096, MAX_HEADERS = 64, MAX_LOADER = 1024, MAX_LINKS = 40 };
+enum { HEAD = 4096, MAX_HEADERS = 64, MAX_LOADER = 1024 };
 
 bool tool_is_program(const char *path)
 {
 	struct stat st;
 
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
-}
-
-static int link_within(const char *path, char *const *dirs, int depth);
-
-/* The same for one entry of a path, with no link above it. rest is the part of the path after it.
- * Returns negative if the entry is not a link. */
-static int entry_within(const char *entry, const char *rest, char *const *dirs, int depth)
-{
-	_cleanup_(freep) char *above =
-		str_dup(str_make(entry, strlen(entry) - strlen(strrchr(entry, '/'))));
-	_cleanup_(freep) char *dir = above ? realpath(*above ? above : "/", NULL) : NULL;
-	_cleanup_(freep) char *at = dir ? fs_join(dir, strrchr(entry, '/') + 1) : NULL;
-	_cleanup_(freep) char *to = NULL, *next = NULL;
-	char target[PATH_MAX];
-	ssize_t n = at ? readlink(at, target, sizeof(target) - 1) : -1;
-
-	if (n < 0)
-		return -1;
-	if (depth == MAX_LINKS || fs_is_within_any(at, dirs))
-		return 1;
-	target[n] = '\0';
-	to = fs_join(dir, target);
-	next = to ? fs_join(to, rest) : NULL;
-	return !next || link_within(next, dirs, depth + 1);
-}
-
-static int link_within(const char *path, char *const *dirs, int depth)
-{
-	_cleanup_(freep) char *copy = strdup(path);
-	char *slash = copy;
-	int r = -1;
-
-	if (!copy)
-		return 1;
-	while (r < 0 && (slash = strchr(slash + 1, '/'))) {
-		*slash = '\0';
-		r = entry_within(copy, slash + 1, dirs, depth);
-		*slash = '/';
-	}
-	if (r < 0)
-		r = entry_within(copy, "", dirs, depth);
-	return r > 0;
-}
-
-bool tool_link_within(const char *path, char *const *dirs)
-{
-	return link_within(path, dirs, 0) != 0;
 }
 
 static struct str next_word(struct str *s)

@@ -13,7 +13,9 @@
  * tool's own, and is not the home, a directory above it, or one of the directories in it that many
  * programs share. */
 #include "toolchain/toolchain.h"
+#include "base/fd.h"
 #include "base/fs.h"
+#include "base/hostpath.h"
 #include "base/strv.h"
 #include "jail/source.h"
 
@@ -97,6 +99,22 @@ static char *parent_of(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? str_dup(str_make(path, slash == path ? 1 : (size_t)(slash - path))) : NULL;
+}
+
+/* The path without links. Each link on the way is read once, and those that a room may have made
+ * are noted: between two looks it could exchange them (INV-NAMED-ONCE). What is shown is opened
+ * later by that path, through no link. Heap; NULL with errno. */
+static char *follow(struct search *s, const char *path)
+{
+	char real[PATH_MAX];
+	int fd = hostpath_follow(path, s->q->writable, real, &s->wary);
+
+	if (fd < 0) {
+		errno = -fd;
+		return NULL;
+	}
+	fd_close(fd);
+	return strdup(real);
 }
 
 /* --- what is shown --- */
@@ -353,7 +371,7 @@ static int add_named(struct search *s, const char *path, bool on_path, int depth
 static int add_venv_home(struct search *s, const char *venv, int depth)
 {
 	_cleanup_(freep) char *python = join(venv, "bin/python");
-	_cleanup_(freep) char *real = python ? realpath(python, NULL) : NULL;
+	_cleanup_(freep) char *real = python ? follow(s, python) : NULL;
 	int r;
 
 	if (!exists_in(venv, "pyvenv.cfg"))
@@ -449,9 +467,9 @@ static int add_file(struct search *s, const char *path, int depth)
 }
 
 /* The path with its directory's links followed, but not its own. */
-static char *settle_dir(const char *path)
+static char *settle_dir(struct search *s, const char *path)
 {
-	_cleanup_(freep) char *dir = parent_of(path), *real = dir ? realpath(dir, NULL) : NULL;
+	_cleanup_(freep) char *dir = parent_of(path), *real = dir ? follow(s, dir) : NULL;
 
 	return real ? fs_join(real, strrchr(path, '/') + 1) : NULL;
 }
@@ -507,7 +525,7 @@ static int show_program(struct search *s, const char *name, const char *real, bo
  * its directory to PATH if it will be looked for there. */
 static int add_settled(struct search *s, const char *name, bool on_path, int depth)
 {
-	_cleanup_(freep) char *real = realpath(name, NULL), *dir = NULL;
+	_cleanup_(freep) char *real = follow(s, name), *dir = NULL;
 	const char *inside;
 	int r;
 
@@ -530,7 +548,7 @@ static int add_settled(struct search *s, const char *name, bool on_path, int dep
 /* The same for any absolute path. */
 static int add_named(struct search *s, const char *path, bool on_path, int depth)
 {
-	_cleanup_(freep) char *name = settle_dir(path), *chosen = NULL;
+	_cleanup_(freep) char *name = settle_dir(s, path), *chosen = NULL;
 	int r;
 
 	if (!name)
@@ -542,14 +560,13 @@ static int add_named(struct search *s, const char *path, bool on_path, int depth
 		if (fs_is_within(name, "/usr") && readlink(path, link, sizeof(link)) < 0)
 			return 0;
 	}
-	s->wary |= tool_link_within(path, s->q->writable);
 	r = tool_home_resolve(s->q, name, &chosen, s->err);
 	if (r < 0)
 		return r;
 	if (r > 0)
 		return add_settled(s, name, on_path, depth);
 	free(name);
-	name = settle_dir(chosen);
+	name = settle_dir(s, chosen);
 	if (!name)
 		return err_sys(s->err, errno, "%s: %s", s->asked, chosen);
 	return add_settled(s, name, on_path, depth);

@@ -75,8 +75,5 @@ _warn_unused_ int tool_home_resolve(
 
 /* $VARIABLE, or that place below the home. Heap; NULL if there is neither. */
 char *tool_home_dir(const struct toolchain_query *q, const char *variable, const char *below);
-/* Whether the absolute path leads through, or to, a symbolic link that lies in one of these
- * directories (without links, NULL-terminated). True if that cannot be found out. */
-bool tool_link_within(const char *path, char *const *dirs);
 /* Whether it is a regular file that anybody may execute. */
 bool tool_is_program(const char *path);
