@@ -14,6 +14,9 @@ struct srt_place {
 	char *source;       /* absolute, links not resolved */
 	enum srt_rule rule;
 	bool is_there, is_dir;
+	int fd;         /* O_PATH; -1: it is not there */
+	struct stat st; /* of that */
+	size_t mount;   /* what it became in the sandbox */
 };
 
 struct srt {

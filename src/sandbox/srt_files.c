@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,6 +29,7 @@ static const char *const keys[SRT_RULES_END_] = {"filesystem.allowRead", "filesy
 void srt_files_done(struct srt *s)
 {
 	for (size_t i = 0; i < s->places_n; i++) {
+		fd_close(s->places[i].fd);
 		free(s->places[i].path);
 		free(s->places[i].named);
 		free(s->places[i].source);
@@ -41,44 +43,87 @@ static bool allows(const struct srt_place *p)
 	return p->rule == SRT_ALLOW_READ || p->rule == SRT_ALLOW_WRITE;
 }
 
-/* A room may have made a link where it could write; the user did not mean the link's target. */
-static int check_way(const struct srt *s, enum srt_rule rule, const char *path, const char *real,
-	struct cloche_err *err)
+/* Open what the user allows. A room may have made a link where it could write; the user did not
+ * mean the link's target. Return 0 and -1 as the descriptor if nothing is there. */
+static int open_allowed(
+	const struct srt *s, enum srt_rule rule, const char *path, int *ret, struct cloche_err *err)
 {
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
+	struct cloche_err why = CLOCHE_ERR_INIT;
 	struct stat st;
+	int r = hostpath_find(path, s->home, keys[rule], &at, &why);
+	_cleanup_fd_ int fd = r < 0 ? -1 : fs_open_beneath(at.dir, at.name, O_PATH);
 
-	if (lstat(path, &st) < 0 || !S_ISLNK(st.st_mode))
-		return hostpath_find(path, s->home, keys[rule], &at, err);
-	err_set(err, E_DENIED, "%s %s is a symbolic link", keys[rule], path);
-	err_hint(err, "name %s itself, if that is meant", real);
-	return -E_DENIED;
+	*ret = -1;
+	/* Not if it leads nowhere. */
+	if (r < 0 && why.sys_errno == 0 && access(path, F_OK) == 0) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	if (r < 0 || fd == -ENOENT)
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, fd < 0 ? -fd : errno, "%s %s", keys[rule], path);
+	if (S_ISLNK(st.st_mode)) {
+		_cleanup_(freep) char *real = realpath(path, NULL);
+
+		if (!real)
+			return 0;
+		err_set(err, E_DENIED, "%s %s is a symbolic link", keys[rule], path);
+		err_hint(err, "name %s itself, if that is meant", real);
+		return -E_DENIED;
+	}
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+/* Open a place, once: from then on it is the file that was found (INV-NAMED-ONCE). real is where it
+ * lies; *ret is -1 if it is not there. */
+static int open_place(const struct srt *s, enum srt_rule rule, const char *path, int *ret,
+	char real[PATH_MAX], struct cloche_err *err)
+{
+	_cleanup_(freep) char *whole = fs_absolute(path);
+	bool within = false;
+	int r = 0;
+
+	if (!whole)
+		return err_nomem(err);
+	if (rule == SRT_ALLOW_READ || rule == SRT_ALLOW_WRITE) {
+		r = open_allowed(s, rule, whole, ret, err);
+		return r < 0 || *ret < 0 ? r : fd_path(*ret, real);
+	}
+	*ret = MAX(hostpath_follow(whole, NULL, real, &within), -1);
+	return 0;
 }
 
 static int add_place(struct srt *s, enum srt_rule rule, const char *named, const char *path,
 	struct cloche_err *err)
 {
-	char *real = realpath(path, NULL);
 	struct srt_place *grown = reallocarray(s->places, s->places_n + 1, sizeof(*grown)), *p;
-	struct stat st;
+	char real[PATH_MAX];
+	int r;
 
-	if (!grown) {
-		free(real);
+	if (!grown)
 		return err_nomem(err);
-	}
 	s->places = grown;
 	p = &s->places[s->places_n++];
-	*p = (struct srt_place){.rule = rule,
-		.is_there = real != NULL,
-		.path = real ? real : fs_absolute(path),
-		.named = strdup(named),
-		.source = fs_absolute(path)};
+	*p = (struct srt_place){.rule = rule, .fd = -1};
+	r = open_place(s, rule, path, &p->fd, real, err);
+	p->is_there = p->fd >= 0;
+	p->path = p->is_there ? strdup(real) : fs_absolute(path);
+	p->named = strdup(named);
+	p->source = fs_absolute(path);
 	if (!p->path || !p->named || !p->source)
 		return err_nomem(err);
+	if (r < 0)
+		return r;
 	if (s->places_n > PLACES_MAX)
 		return err_set(err, E_CONFIG, "%s: more than %d paths", keys[rule], PLACES_MAX);
-	p->is_dir = stat(p->path, &st) == 0 && S_ISDIR(st.st_mode);
-	return allows(p) && real ? check_way(s, rule, path, real, err) : 0;
+	if (p->fd >= 0 && fstat(p->fd, &p->st) < 0)
+		return err_sys(err, errno, "%s %s", keys[rule], path);
+	p->is_dir = S_ISDIR(p->st.st_mode);
+	return 0;
 }
 
 /* Expand "~" to the home directory, and put relative paths into the working directory. Heap or
@@ -238,20 +283,27 @@ static bool is_pinned(const struct srt *s, const char *dir)
 
 /* A path that is denied in a writable mount is covered by path only. So mount the directories on
  * the way over themselves, as a mount point cannot be renamed. */
-static int pin_parents(
-	struct srt *s, const struct srt_place *p, const char *around, struct cloche_err *err)
+static int pin_parents(struct srt *s, const struct srt_place *p, const struct srt_place *around,
+	struct cloche_err *err)
 {
-	const char *slash = p->path + strlen(around); /* at the end, if that is the place itself */
+	const char *slash =
+		p->path + strlen(around->path); /* at the end, if it is the place itself */
 	int r = 0;
 
 	while (r == 0 && *slash && (slash = strchr(slash + 1, '/'))) {
 		_cleanup_(freep) char *dir = strndup(p->path, (size_t)(slash - p->path));
+		_cleanup_fd_ int fd = -1;
+		struct stat st;
 
 		if (!dir)
 			return err_nomem(err);
 		if (is_pinned(s, dir))
 			continue;
-		r = cloche_sandbox_add_mount(s->sb, dir, dir, false, err);
+		fd = fs_open_beneath(around->fd, fs_below(dir, around->path), O_PATH | O_DIRECTORY);
+		if (fd < 0 || fstat(fd, &st) < 0)
+			return err_sys(err, fd < 0 ? -fd : errno, "find %s", dir);
+		r = sandbox_add_guard(
+			s->sb, around->mount, fs_below(dir, around->path), &st, false, err);
 		if (r == 0 && strv_add(&s->pinned, str_from(dir)) < 0)
 			return err_nomem(err);
 	}
@@ -260,19 +312,26 @@ static int pin_parents(
 
 static int mount(struct srt *s, const enum effect *effects, size_t i, struct cloche_err *err)
 {
-	const struct srt_place *p = &s->places[i];
+	struct srt_place *p = &s->places[i];
 	size_t k = find_around(s, effects, i);
-	int r = 0;
+	bool inside = !allows(p) && k != i && effects[k] == WRITABLE;
+	int fd, r = 0;
 
 	if (effects[i] == NOTHING)
 		return 0;
-	if (!allows(p) && k != i && effects[k] == WRITABLE)
-		r = pin_parents(s, p, s->places[k].path, err);
+	if (inside)
+		r = pin_parents(s, p, &s->places[k], err);
 	if (r == 0 && effects[i] == HIDDEN)
 		return hide(s, p, err);
 	if (r < 0)
 		return r;
-	return sandbox_add_mount(s->sb, fs_open_beneath(AT_FDCWD, p->path, O_PATH),
+	/* A part of what may be written that may not. */
+	if (inside && fs_below(p->path, s->places[k].path)[0])
+		return sandbox_add_guard(s->sb, s->places[k].mount,
+			fs_below(p->path, s->places[k].path), &p->st, true, err);
+	fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 0);
+	p->mount = s->sb->mounts_n;
+	return sandbox_add_mount(s->sb, fd < 0 ? -errno : fd,
 		&(struct room_mount){.source = allows(p) ? p->source : p->path,
 			.target = p->path,
 			.ro = effects[i] == SHOWN,
