@@ -113,8 +113,11 @@ static int add_mount(const cloche_sandbox *sb, size_t i, size_t *number,
 		const struct room_mount *in = &sb->mounts[m->guard - 1];
 		const struct stat st = {.st_dev = m->device, .st_ino = m->inode};
 
-		return room_spec_add_guard(ret, number[m->guard - 1],
-			fs_below(m->source, in->source), &st, m->ro, err);
+		r = room_spec_add_guard(ret, number[m->guard - 1], fs_below(m->source, in->source),
+			&st, m->ro, err);
+		if (r == 0)
+			ret->mounts[n].found = m->found;
+		return r;
 	}
 	r = target ? room_spec_add_opened(ret, m->fd, m->source, target, m->ro, err)
 		   : err_nomem(err);

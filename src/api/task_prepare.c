@@ -65,7 +65,8 @@ static int point_to_state(
 static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
 	const char *name = task->driver->state_dir;
-	_cleanup_(freep) char *named = fs_join(session_dir(task->session), name);
+	_cleanup_(freep) char *dir = fs_absolute(session_dir(task->session));
+	_cleanup_(freep) char *named = dir ? fs_join(dir, name) : NULL;
 	_cleanup_(freep) char *target = fs_join(ROOM_HOME, task->driver->state_home);
 	_cleanup_(freep) char *same = named ? fs_lexical(named) : NULL;
 	_cleanup_fd_ int fd = -1;
@@ -289,7 +290,14 @@ static int mount_program(cloche_task *task, cloche_sandbox *sb, const struct age
 	int r = target ? task_refuse_covered(task, sb, target, "the program", "--agent-binary", err)
 		       : 0;
 
-	return r < 0 ? r : cloche_sandbox_add_mount(sb, program->source, target, true, err);
+	return r < 0 ? r
+		     : sandbox_add_mount(sb, fs_open_beneath(AT_FDCWD, program->source, O_PATH),
+			       &(struct room_mount){.source = program->source,
+				       .target =
+					       target ? (char *)(uintptr_t)target : program->source,
+				       .ro = true,
+				       .found = true},
+			       err);
 }
 
 int task_prepare_run(cloche_task *task, bool no_room, cloche_run **ret, struct cloche_err *err)

@@ -94,8 +94,7 @@ int sandbox_add_guard(cloche_sandbox *sb, size_t mount, const char *path, const 
 			.guard = (uint32_t)mount + 1,
 			.device = st->st_dev,
 			.inode = st->st_ino,
-			.ro = ro,
-			.found = true},
+			.ro = ro},
 		err);
 }
 

@@ -323,9 +323,11 @@ static bool judge_inside(const struct judge *j, const char *path, char ret[PATH_
 	const char *home = path[0] == '~' ? getenv("HOME") : NULL;
 	_cleanup_(freep) char *full =
 		home ? fs_join(home, path + strspn(path, "~/")) : strdup(path);
-	_cleanup_(freep) char *top = realpath(j->source, NULL);
+	char top[PATH_MAX];
 
-	for (char *at = full; top && at; at += strcspn(at, "/")) {
+	if (fd_path(j->root, top) < 0)
+		return false;
+	for (char *at = full; at; at += strcspn(at, "/")) {
 		_cleanup_(freep) char *real = NULL;
 		const char *below;
 		char before[PATH_MAX];

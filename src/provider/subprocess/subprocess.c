@@ -209,8 +209,12 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 	for (size_t i = 0; i < spec->mounts_n; i++) {
 		const struct room_mount *m = &spec->mounts[i];
 
-		/* Landlock cannot guard a part of what it opens: the supervisor looks for changes
-		 * at the end. (Without a gateway there is no network log to guard.) */
+		/* Landlock cannot guard a part of what it opens. What nobody has named is looked
+		 * at by the supervisor at the end. (Without a gateway there is no network log to
+		 * guard.) */
+		r = m->guard && !m->found ? check_nested(spec, sources, i, err) : 0;
+		if (r < 0)
+			return r;
 		if (!sources[i].path)
 			continue;
 		r = check_nested(spec, sources, i, err);
