@@ -122,8 +122,11 @@ CLOCHE_API int cloche_sandbox_add_command(
  * the last. */
 CLOCHE_API const char *cloche_sandbox_tool_note(const cloche_sandbox *sb, size_t i);
 
-/* Mount a file or directory of the host. destination NULL: at the same path as source, as it is
- * written: absolute, each ".." removed with the name before it, links on it not followed. */
+/* Mount a file or directory of the host. It is opened now, and stays open as long as the handle
+ * lives: what is mounted later is this file, even if another one has its name by then, and a start
+ * fails if it was removed. So it is with the workspace and the root. destination NULL: at the same
+ * path as source, as it is written: absolute, each ".." removed with the name before it, links on
+ * it not followed. */
 CLOCHE_API int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source,
 	const char *destination, bool read_only, cloche_err *err);
 

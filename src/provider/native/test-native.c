@@ -48,6 +48,29 @@ static void mounts_keep_owners(void)
 	check_int(access(in_dir("ws/suid"), F_OK), -1);
 }
 
+/* INV-NAMED-ONCE: another directory has its name when the room is made. */
+static void sources_are_not_looked_up_again(void)
+{
+	struct room_spec s;
+
+	fresh_dir();
+	must(mkdir(in_dir("ws"), 0755) == 0 && mkdir(in_dir("ws/inner"), 0755) == 0);
+	must(mkdir(in_dir("other"), 0700) == 0 && mkdir(in_dir("victim"), 0755) == 0);
+	must(mkdir(in_dir("victim/inner"), 0755) == 0);
+	put_file("other/own", "of the host");
+	put_file("file", "x");
+	spec_for(&s, "mounts", geteuid() == 0 ? "root" : "user", NULL);
+	check_int(room_spec_add_mount(&s, in_dir("ws"), "/workspace", false, &room_err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("other"), "/workspace/inner", true, &room_err), 0);
+	check_int(room_spec_add_mount(&s, in_dir("file"), "/data/file", true, &room_err), 0);
+	must(rename(in_dir("ws"), in_dir("moved")) == 0);
+	must(symlink(in_dir("victim"), in_dir("ws")) == 0);
+	must(rename(in_dir("file"), in_dir("other-name")) == 0);
+	run(&s);
+	check_int(access(in_dir("moved/dir/moved"), F_OK), 0);
+	check_int(access(in_dir("victim/dir"), F_OK), -1);
+}
+
 static void system_calls_are_filtered(void)
 {
 	struct room_spec s;
@@ -335,6 +358,53 @@ static void failures_are_explained(void)
 	expect_failure(&s, E_USAGE, "id");
 }
 
+/* Make a room with a guard of ws/p/.git, after something was done to that. */
+static void guarded(struct room_spec *s)
+{
+	struct stat st;
+
+	fresh_dir();
+	must(mkdir(in_dir("ws"), 0755) == 0 && mkdir(in_dir("ws/p"), 0755) == 0);
+	must(mkdir(in_dir("ws/p/.git"), 0755) == 0 && mkdir(in_dir("victim"), 0755) == 0);
+	must(mkdir(in_dir("victim/.git"), 0755) == 0 && stat(in_dir("ws/p/.git"), &st) == 0);
+	one_mount(s, in_dir("ws"), "/workspace");
+	check_int(room_spec_add_guard(s, 0, "p/.git", &st, false, &room_err), 0);
+}
+
+/* INV-NAMED-ONCE */
+static void guards_are_what_was_found(void)
+{
+	static const char text[] = "ws/p/.git was replaced or moved while";
+	struct room_spec s;
+
+	guarded(&s);
+	run(&s);
+	guarded(&s);
+	must(rename(in_dir("ws/p"), in_dir("ws/q")) == 0);
+	expect_failure(&s, E_DENIED, text);
+	guarded(&s);
+	must(rename(in_dir("ws/p"), in_dir("ws/q")) == 0);
+	must(symlink(in_dir("victim"), in_dir("ws/p")) == 0);
+	expect_failure(&s, E_DENIED, text);
+	/* The same file by another way is not beneath the mount. */
+	guarded(&s);
+	must(rename(in_dir("ws/p"), in_dir("ws/q")) == 0);
+	must(symlink("q", in_dir("ws/p")) == 0);
+	expect_failure(&s, E_DENIED, text);
+	guarded(&s);
+	must(rename(in_dir("ws/p/.git"), in_dir("ws/p/old")) == 0);
+	must(mkdir(in_dir("ws/p/.git"), 0755) == 0);
+	expect_failure(&s, E_DENIED, text);
+	/* What came over a socket. */
+	guarded(&s);
+	s.mounts[1].guard = 2;
+	expect_failure(&s, E_USAGE, "guards no part");
+	guarded(&s);
+	free(s.mounts[1].source);
+	s.mounts[1].source = strdup(in_dir("victim"));
+	expect_failure(&s, E_USAGE, "guards no part");
+}
+
 static void credentials_stay_out(void)
 {
 	struct room_spec s;
@@ -416,6 +486,7 @@ static void all(void)
 	run_test(identity_is_narrow);
 	run_test(host_files_are_out_of_sight);
 	run_test(mounts_keep_owners);
+	run_test(sources_are_not_looked_up_again);
 	run_test(a_directory_that_cannot_be_searched);
 	run_test(system_calls_are_filtered);
 	run_test(usage_is_known);
@@ -426,6 +497,7 @@ static void all(void)
 	run_test(room_dies_with_its_owner);
 	run_test(directory_as_root);
 	run_test(failures_are_explained);
+	run_test(guards_are_what_was_found);
 	run_test(credentials_stay_out);
 	run_test(reaping_touches_only_our_groups);
 }
