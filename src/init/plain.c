@@ -8,6 +8,7 @@
  * A command finds its files where the host has them. So a working directory that a room would show
  * at another path is replaced by the host's, a file worker is told which paths differ, and there is
  * a home directory for the commands. */
+#include "base/fd.h"
 #include "base/parse.h"
 #include "base/place.h"
 #include "base/strv.h"
@@ -139,7 +140,7 @@ int plain_main(char *const *argv)
 		return 2;
 	setsid();
 	umask(022);
-	if (narrow(&err) < 0) {
+	if (narrow(&err) < 0 || fd_close_from(CHANNEL_FD + 1, NULL, 0) < 0) {
 		fprintf(stderr, "cloche-init: %s\n", err.message);
 		return 1;
 	}

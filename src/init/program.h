@@ -2,6 +2,8 @@
 #pragma once
 /* Process 1 of a room, and the programs that it starts there. */
 
+enum { CHANNEL_FD = 3 };
+
 /* Start and reap processes as the supervisor asks on CHANNEL_FD (ipc/roomctl.h), until that is
  * closed. Return the exit status. */
 int init_program(void);

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHANNEL_FD = 3, MAX_OUT = 64 * 1024 };
+enum { MAX_OUT = 64 * 1024 };
 
 struct init {
 	struct chan chan;

@@ -156,6 +156,8 @@ static int note_walls(struct room *room, const struct room_spec *spec, struct cl
 struct args {
 	char **v;
 	bool failed;
+	struct program_fd fds[ROOM_MAX_MOUNTS + 1]; /* the first is its control socket */
+	size_t fds_n;
 };
 
 static void add(struct args *a, const char *text)
@@ -169,6 +171,18 @@ static void add_number(struct args *a, const char *key, uint64_t value)
 
 	snprintf(text, sizeof(text), "%s=%llu", key, (unsigned long long)value);
 	add(a, text);
+}
+
+/* A source goes as a descriptor, as its path may lead elsewhere by then (INV-NAMED-ONCE). */
+static void add_source(struct args *a, const struct room_mount *m)
+{
+	int to = ROOM_CONTROL_FD + (int)a->fds_n;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", to);
+	a->fds[a->fds_n++] = (struct program_fd){m->fd, to};
+	add(a, m->ro ? "ro" : "rw");
+	add(a, path);
 }
 
 /* If Landlock allows writing to a directory, it allows that in everything below it. */
@@ -220,8 +234,7 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 		r = check_nested(spec, sources, i, err);
 		if (r < 0)
 			return r;
-		add(a, m->ro ? "ro" : "rw");
-		add(a, sources[i].path);
+		add_source(a, m);
 		if (is_in_place(m, &sources[i]))
 			continue;
 		if (strncmp(m->target, "/workspace", strlen("/workspace")) != 0) {
@@ -270,18 +283,18 @@ static int start(
 {
 	char *no_environment[] = {NULL};
 	int control[2], r = fd_socketpair(SOCK_STREAM, control);
-	const struct program_fd fds[] = {{r < 0 ? -1 : control[1], ROOM_CONTROL_FD}};
 	struct program_spawn spawn = {.path = spec->init_path,
 		.argv = (const char *const *)a->v,
 		.env = no_environment,
-		.fds = fds,
-		.fds_n = 1,
+		.fds = a->fds,
+		.fds_n = a->fds_n,
 		.stdio = {-1, -1, 2},
 		.own_group = true};
 
 	if (r < 0)
 		return err_sys(err, -r, "make the control socket");
 	s->base.control_fd = control[0];
+	a->fds[0] = (struct program_fd){control[1], ROOM_CONTROL_FD};
 	r = program_start(&spawn, &s->base.pid, &s->base.watch_fd, err);
 	close(control[1]);
 	return r;
@@ -290,7 +303,7 @@ static int start(
 static int make(struct subprocess *s, const struct room_spec *spec, struct cloche_err *err)
 {
 	struct judged_source *sources = NULL;
-	struct args a = {0};
+	struct args a = {.fds_n = 1};
 	int r = judge_sources(spec, &sources, err);
 
 	add(&a, "cloche-init");
