@@ -108,6 +108,8 @@ int source_check(
 		return err_sys(err, -fd, "mount %s", path);
 	if (fstat(fd, ret) < 0)
 		return err_sys(err, errno, "mount %s", path);
+	if (ret->st_nlink == 0)
+		return err_set(err, E_DENIED, "mount %s: it was removed or replaced", path);
 	r = fd_path(fd, real);
 	if (r < 0)
 		return err_sys(err, -r, "mount %s", path);
