@@ -67,10 +67,7 @@ int mount_guard(int mount, const char *path, const struct room_mount *m, uint64_
 
 	if (at < 0 || fstat(at, &st) < 0 || st.st_dev != m->device || st.st_ino != m->inode) {
 		r = err_set(err, E_DENIED,
-			"%s was replaced or moved while the sandbox was being made, so it cannot "
-			"be "
-			"protected",
-			m->source);
+			"%s was replaced or moved while the sandbox was being made", m->source);
 		err_hint(err, "start it again; if that happens again and again, look which "
 			      "sandbox or program is doing that");
 		return r;
