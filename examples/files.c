@@ -16,7 +16,13 @@ static int use(cloche_files *files, cloche_err *err)
 	static const char text[] = "hello\n";
 	size_t length;
 	void *data;
-	int r = cloche_files_write_data(files, "/tmp/notes/today.txt", CLOCHE_FILES_PARENTS,
+	uint32_t uid, gid;
+	int r = cloche_files_find_user(files, "nobody", &uid, &gid, err);
+
+	if (r < 0)
+		return r;
+	printf("nobody is %u:%u\n", uid, gid);
+	r = cloche_files_write_data(files, "/tmp/notes/today.txt", CLOCHE_FILES_PARENTS,
 		CLOCHE_FILES_KEEP_MODE, text, sizeof(text) - 1, err);
 
 	if (r == 0)

@@ -164,13 +164,10 @@ int read_duration(const char *option, const char *value, uint64_t *ret_ms, cloch
 int set_duration(const struct option *o, void *at, const char *value, cloche_err *err);
 /* The number of a command in a sandbox, into a uint32_t. */
 int set_exec(const struct option *o, void *at, const char *value, cloche_err *err);
-/* UID[:GID], into a struct user; the default group is the user's number. Only numbers and "root"
- * are accepted: we must not read the room's list of accounts. */
-int set_user(const struct option *o, void *at, const char *value, cloche_err *err);
-struct user {
-	uint32_t uid, gid;
-	bool given;
-};
+/* Find a user of a sandbox (NAME|UID[:GROUP]). Numbers alone and "root" need no look inside; the
+ * group of a number alone is then the same number. */
+int find_user(const cloche_instance *i, const char *text, uint32_t *ret_uid, uint32_t *ret_gid,
+	cloche_err *err);
 /* Format the time since since_usec: "3 s", "5 min", "2 h", "4 d". */
 void format_age(uint64_t since_usec, char *ret, size_t size);
 /* "512 B", "1.5 MiB". */

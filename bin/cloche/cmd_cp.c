@@ -264,7 +264,7 @@ static int cp_copy(struct copy *c, char **v)
 	if (r == 0)
 		r = check_sides(c);
 	if (r == 0)
-		r = files_open(c->from.id ? c->from.id : c->to.id, 0, 0, &c->f, c->err);
+		r = files_open(c->from.id ? c->from.id : c->to.id, NULL, &c->f, c->err);
 	if (r == 0) {
 		progress_begin(&c->progress);
 		cloche_files_on_progress(c->f, progress_show, &c->progress);

@@ -14,7 +14,7 @@ enum { MAX_ENV = 256 };
 
 struct exec_options {
 	bool interactive, tty, no_tty, detach, json;
-	struct user user;
+	const char *user;    /* NULL: the sandbox's */
 	uint64_t timeout_ms; /* UINT64_MAX: that of the sandbox */
 	const char *workdir;
 	const char *env[MAX_ENV]; /* NAME=VALUE */
@@ -50,7 +50,7 @@ static const struct option exec_options[] = {
 		.at = offsetof(struct exec_options, interactive)},
 	{"detach", 'd', NULL, "return at once and print the command's number",
 		.at = offsetof(struct exec_options, detach)},
-	{"user", 'u', "UID[:GID]", "user and group inside (default 0:0)", set_user,
+	{"user", 'u', "NAME|UID[:GROUP]", "user and group inside (default: the sandbox's)",
 		.at = offsetof(struct exec_options, user)},
 	{"workdir", 'w', "DIR", "working directory inside (default: the sandbox's)",
 		.at = offsetof(struct exec_options, workdir)},
@@ -74,8 +74,6 @@ static int exec_configure(cloche_run *run, const struct exec_options *o, cloche_
 		r = cloche_run_set_workdir(run, o->workdir, err);
 	if (r == 0)
 		r = cloche_run_set_detach_keys(run, o->keys, err);
-	if (o->user.given)
-		cloche_run_set_user(run, o->user.uid, o->user.gid);
 	if (o->timeout_ms != UINT64_MAX)
 		cloche_run_set_timeout(run, o->timeout_ms);
 	return r;
@@ -110,6 +108,7 @@ static int main_exec(void *ctx, const struct operands *operands, cloche_err *err
 	const struct exec_options *o = ctx;
 	cloche_instance *i = NULL;
 	cloche_run *run = NULL;
+	uint32_t uid = 0, gid = 0;
 	int r;
 
 	if (operands->n < 2)
@@ -119,6 +118,10 @@ static int main_exec(void *ctx, const struct operands *operands, cloche_err *err
 	r = cloche_instance_open(operands->v[0], &i, err);
 	if (r == 0)
 		r = cloche_run_new_in(i, (const char *const *)operands->v + 1, &run, err);
+	if (r == 0 && o->user)
+		r = find_user(i, o->user, &uid, &gid, err);
+	if (r == 0 && o->user)
+		cloche_run_set_user(run, uid, gid);
 	cloche_instance_free(i);
 	if (r == 0)
 		r = exec_configure(run, o, err);

@@ -72,7 +72,7 @@ static const struct option fs_options[] = {
 		.at = offsetof(struct fs_options, json)},
 	{"count", 0, "N", "watch: end after N events", set_number,
 		.at = offsetof(struct fs_options, count)},
-	{"user", 0, "UID[:GID]", "work as this user of the inside (default 0)", set_user,
+	{"user", 0, "NAME|UID[:GROUP]", "work as this user of the inside (default: who owns it)",
 		.at = offsetof(struct fs_options, user)},
 	{0},
 };
@@ -227,7 +227,7 @@ static int fs_run(const struct fs_options *o, const struct operands *operands, c
 
 	if (!op)
 		return -CLOCHE_E_USAGE;
-	r = files_open(operands->v[0], o->user.uid, o->user.gid, &q.f, err);
+	r = files_open(operands->v[0], o->user, &q.f, err);
 	if (r == 0) {
 		cloche_files_set_lenient(q.f, o->force);
 		r = op->fn(&q);

@@ -22,11 +22,14 @@ static void on_interrupt(void *user, int signal_number, unsigned count)
 	cloche_files_cancel(user);
 }
 
-int files_open(const char *id, uint32_t uid, uint32_t gid, cloche_files **ret, cloche_err *err)
+int files_open(const char *id, const char *user, cloche_files **ret, cloche_err *err)
 {
 	cloche_instance *instance = NULL;
+	uint32_t uid = 0, gid = 0;
 	int r = cloche_instance_open(id, &instance, err);
 
+	if (r == 0 && user)
+		r = find_user(instance, user, &uid, &gid, err);
 	if (r == 0)
 		r = cloche_files_open(instance, uid, gid, ret, err);
 	cloche_instance_free(instance);

@@ -6,7 +6,7 @@
 
 /* Open the sandbox and a session in it. From then on an interrupt cancels the current operation.
  * Return 0 or a negative code. */
-int files_open(const char *id, uint32_t uid, uint32_t gid, cloche_files **ret, cloche_err *err);
+int files_open(const char *id, const char *user, cloche_files **ret, cloche_err *err);
 
 /* Print the error, unless the user interrupted, and return the exit status. */
 int files_failed(const cloche_err *err);

@@ -12,7 +12,7 @@ struct fs_options {
 	bool parents; /* ignored: missing parents are always made */
 	bool has_mode;
 	uint32_t mode;
-	struct user user;
+	const char *user; /* NULL: who owns the sandbox's files */
 	uint64_t offset, length, count;
 };
 

@@ -2,6 +2,7 @@
 /* Shared by the commands for existing sandboxes. */
 #include "cli.h"
 
+#include <cloche/files.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -58,18 +59,21 @@ static bool read_id(const char *text, size_t n, uint32_t *ret)
 	return true;
 }
 
-int set_user(const struct option *o, void *at, const char *value, cloche_err *err)
+int find_user(const cloche_instance *i, const char *text, uint32_t *ret_uid, uint32_t *ret_gid,
+	cloche_err *err)
 {
-	struct user *user = at;
-	size_t n = strcspn(value, ":");
-	const char *group = value[n] ? value + n + 1 : value;
+	size_t n = strcspn(text, ":");
+	const char *group = text[n] ? text + n + 1 : text;
+	cloche_files *files = NULL;
+	int r;
 
-	user->given = true;
-	if (read_id(value, n, &user->uid) &&
-		read_id(group, value[n] ? strlen(group) : n, &user->gid))
+	if (read_id(text, n, ret_uid) && read_id(group, text[n] ? strlen(group) : n, ret_gid))
 		return 0;
-	return wrong_usage(err, "\"cloche exec ID -- id -u NAME\" tells a user's number",
-		"--user is UID[:GID] in numbers, or root, not \"%s\"", value);
+	r = cloche_files_open(i, 0, 0, &files, err);
+	if (r == 0)
+		r = cloche_files_find_user(files, text, ret_uid, ret_gid, err);
+	cloche_files_close(files);
+	return r;
 }
 
 int set_exec(const struct option *o, void *at, const char *value, cloche_err *err)

@@ -32,12 +32,18 @@ extern "C" {
 
 typedef struct cloche_files cloche_files;
 
-/* Start a worker in the sandbox with a user and group of the room (0, 0: the room's root, which
- * commands run as). The instance is used during the call only. */
+/* Start a worker in the sandbox with a user and group of the room. 0, 0: who owns the sandbox's own
+ * files, which is root, or its only user. The instance is used during the call only. */
 CLOCHE_API int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gid,
 	cloche_files **ret, cloche_err *err);
 /* End the worker and free the session. NULL is allowed. */
 CLOCHE_API void cloche_files_close(cloche_files *f);
+
+/* Find "NAME", "UID", or either with ":GROUP" or ":GID" in the sandbox's own /etc/passwd and
+ * /etc/group. Without a group it is the account's, or the user's number if there is no account.
+ * CLOCHE_E_NOT_FOUND: there is no such name. */
+CLOCHE_API int cloche_files_find_user(
+	cloche_files *f, const char *text, uint32_t *ret_uid, uint32_t *ret_gid, cloche_err *err);
 
 /* Make the running operation (or the next one, if none is running) fail soon with
  * CLOCHE_E_CANCELLED. A file that was being written is discarded. May be called from any thread or

@@ -41,7 +41,8 @@ CLOCHE_API int cloche_run_new_joining(
 CLOCHE_API void cloche_run_free(cloche_run *run);
 
 /* Settings for this command only; what is not set is taken from the sandbox. User and group are
- * those of the room (default 0, 0). The command is ended timeout_ms after its start. */
+ * numbers of the room (default: the sandbox's own user, or its image's). HOME, USER and LOGNAME are
+ * the user's unless they are set. The command is ended timeout_ms after its start. */
 CLOCHE_API int cloche_run_set_env(
 	cloche_run *run, const char *name, const char *value, cloche_err *err);
 CLOCHE_API int cloche_run_set_workdir(cloche_run *run, const char *dir, cloche_err *err);

@@ -40,6 +40,8 @@ static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid,
 	int r;
 
 	exec_spec_init(&spec);
+	/* 0 is whoever owns the sandbox's files: root, or its only user. */
+	spec.has_user = uid || gid;
 	spec.uid = uid;
 	spec.gid = gid;
 	spec.umask = (uint16_t)fs_umask();

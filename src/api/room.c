@@ -143,6 +143,19 @@ static int add_mounts(const cloche_sandbox *sb, const struct network_logs *logs,
 	return r;
 }
 
+static int add_user(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err)
+{
+	struct sandbox_user user;
+	int r = sandbox_find_user(sb, &user, err);
+
+	if (r < 0)
+		return r;
+	ret->uid = user.uid;
+	ret->gid = user.gid;
+	ret->own_user = user.own;
+	return user.name[0] ? set_string(&ret->user, user.name, err) : 0;
+}
+
 static int make_room(const cloche_sandbox *sb, bool kept, const struct network_logs *logs,
 	struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
 {
@@ -156,6 +169,9 @@ static int make_room(const cloche_sandbox *sb, bool kept, const struct network_l
 	ret->net = sb->net == CLOCHE_NET_HOST  ? ROOM_NET_HOST
 		   : sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY
 					       : ROOM_NET_NONE;
+	r = add_user(sb, ret, err);
+	if (r < 0)
+		return r;
 	ret->nested = sb->nested;
 	ret->masked = sb->secrets && cloche_secrets_count(sb->secrets) > 0;
 	ret->limits = sb->limits;
@@ -178,7 +194,8 @@ static int make_room(const cloche_sandbox *sb, bool kept, const struct network_l
 }
 
 /* Fill in what the supervisor gets besides the room. */
-static int describe_start(const cloche_sandbox *sb, struct ctl_start *m, struct cloche_err *err)
+static int describe_start(const cloche_sandbox *sb, const struct room_spec *room,
+	struct ctl_start *m, struct cloche_err *err)
 {
 	const char *provider;
 	int r = provider_name_choose(sb->provider, &provider, err);
@@ -192,12 +209,10 @@ static int describe_start(const cloche_sandbox *sb, struct ctl_start *m, struct 
 	m->grace_usec = CTL_DEFAULT_GRACE_USEC;
 	if (r < 0 || !m->kept)
 		return r;
-	/* If the host user is not root, the sandbox has only one user. */
-	if (geteuid() == 0) {
-		m->uid = (uint32_t)sb->image_uid;
-		m->gid = (uint32_t)sb->image_gid;
-	}
 	m->log_bytes = sb->output_limit;
+	m->has_user = !room->own_user;
+	m->uid = room->uid;
+	m->gid = room->gid;
 	m->timeout_usec = sb->ttl_ms * USEC_PER_MSEC;
 	m->exec_timeout_usec = sb->timeout_ms * USEC_PER_MSEC;
 	if (room_make_env(sb, &m->env) < 0 || strv_copy(sb->labels, &m->labels) < 0)
@@ -240,11 +255,11 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 			"--offline answers requests, and --net none leaves nobody to ask: "
 			"leave out one of them");
 	if (r == 0)
-		r = describe_start(sb, &start.m, err);
-	if (r == 0)
 		r = network_logs_open(sb, &logs, err);
 	if (r == 0)
 		r = make_room(sb, start.m.kept, &logs, &room, &crowded, err);
+	if (r == 0)
+		r = describe_start(sb, &room, &start.m, err);
 	if (r == 0)
 		r = start_client(sb, &start, &client, &config_fd, err);
 	ctl_start_done(&start.m);

@@ -124,16 +124,17 @@ static int add_env(const cloche_run *run, char ***env)
 	return r;
 }
 
-/* If the host user is not root, the sandbox has only one user, root. */
-static void use_image_user(cloche_run *run, struct exec_spec *ret)
+static int take_user(const cloche_sandbox *sb, struct exec_spec *ret, struct cloche_err *err)
 {
-	if (geteuid() != 0) {
-		run_warn(run, "the image wants to run as a user other than root, and only root can "
-			      "do that here: the command runs as root of the sandbox");
-		return;
-	}
-	ret->uid = (uint32_t)run->sb->image_uid;
-	ret->gid = (uint32_t)run->sb->image_gid;
+	struct sandbox_user user;
+	int r = sandbox_names_user(sb) ? sandbox_find_user(sb, &user, err) : 1;
+
+	if (r)
+		return MIN(r, 0);
+	ret->has_user = true;
+	ret->uid = user.uid;
+	ret->gid = user.gid;
+	return 0;
 }
 
 int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err)
@@ -163,10 +164,14 @@ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err
 		ret->timeout_usec = run->timeout_ms * USEC_PER_MSEC;
 	else if (run->sb)
 		ret->timeout_usec = run->sb->timeout_ms * USEC_PER_MSEC;
+	ret->has_user = run->has_user;
 	ret->uid = run->uid;
 	ret->gid = run->gid;
-	if (run->sb && !run->has_user && run->sb->image_uid + run->sb->image_gid > 0)
-		use_image_user(run, ret);
+	if (run->sb && !run->has_user) {
+		r = take_user(run->sb, ret, err);
+		if (r < 0)
+			return r;
+	}
 	ret->umask = (uint16_t)fs_umask();
 	if (run->tty_fd >= 0) {
 		ret->tty = true;
@@ -259,7 +264,7 @@ static int execute_own(cloche_run *run, struct client_result *ret, struct cloche
 		return r;
 	run->io.output_limit = run->sb->output_limit;
 	if (run->detached)
-		what.flags = CTL_EXEC_INHERIT | CTL_EXEC_OWN_USER;
+		what.flags = CTL_EXEC_INHERIT;
 	r = run_make_spec(run, &spec, err);
 	if (r == 0)
 		r = wait_for_network(run, err);
@@ -287,7 +292,7 @@ static int execute_in(cloche_run *run, struct client_result *ret, struct cloche_
 	run_begin(run, client);
 	/* This matters only for terminals. */
 	what.kept = run->tty_fd >= 0 && instance_is_kept(run->in);
-	what.flags = CTL_EXEC_INHERIT | (run->has_user ? CTL_EXEC_OWN_USER : 0);
+	what.flags = CTL_EXEC_INHERIT;
 	return execute_command(run, &what, ret, err);
 }
 

@@ -128,9 +128,33 @@ static int protect_context(cloche_task *task, cloche_sandbox *sb, struct cloche_
 	return r;
 }
 
+/* The agent is root unless the caller or an image names a user, and its home is where its state is
+ * mounted. All of a room with one user is that user's. Where root makes it, the state is root's. */
+static int set_user(cloche_sandbox *sb, struct cloche_err *err)
+{
+	bool one_user = geteuid() != 0;
+	struct sandbox_user user;
+	int r;
+
+	if (has_no_room(sb))
+		return 0;
+	r = sandbox_names_user(sb) ? 0 : set_string(&sb->user, "root", err);
+	if (r == 0)
+		r = sandbox_find_user(sb, &user, err);
+	if (r < 0)
+		return r;
+	if (sb->user && user.uid != 0 && !one_user)
+		return err_set(err, E_UNSUPPORTED,
+			"--user %s: the state of an agent that root runs belongs to root",
+			sb->user);
+	if (!strv_env_get(sb->env, "HOME") && (one_user || user.uid == 0))
+		r = cloche_sandbox_set_env(sb, "HOME", ROOM_HOME, err);
+	return r;
+}
+
 static int set_environ(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
-	int r = 0;
+	int r = set_user(sb, err);
 
 	for (const struct agent_env *e = task->driver->env; r == 0 && e->name; e++) {
 		_cleanup_(freep) char *value =

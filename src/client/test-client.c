@@ -113,15 +113,16 @@ static void signals_are_as_usual(void)
 
 static void surroundings(void)
 {
-	char env_cmd[] = "env", path[] = "PATH=/usr/bin:/bin", x[] = "X=a b\nc",
+	char env_cmd[] = "env", path[] = "PATH=/usr/bin:/bin", x[] = "X=a b\nc", home[] = "HOME=/x",
 	     *argv[] = {env_cmd, NULL};
-	char *env[] = {path, x, NULL};
+	char *env[] = {path, x, home, NULL};
 	struct job j;
 
 	job_init(&j, "");
 	must(exec_spec_set(&j.spec, argv, env, NULL, NULL) == 0);
 	job_run(&j);
-	check_out(j, 1, "PATH=/usr/bin:/bin\nX=a b\nc\n");
+	/* The room adds the user's, where they are not set. */
+	check_out(j, 1, "PATH=/usr/bin:/bin\nX=a b\nc\nHOME=/x\nUSER=root\nLOGNAME=root\n");
 	job_done(&j);
 
 	/* $0 is the marker, so nothing but the shell's own words. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/find.h"
+#include "base/account.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
@@ -148,50 +149,27 @@ static int open_in_etc(struct image_store *s, const struct image_config *c, cons
 	return -1;
 }
 
-enum { FIELD_NAME = 0, FIELD_ID = 2, FIELD_GROUP = 3, FIELD_HOME = 5, FIELDS = 6 };
-
-/* Find the account with that name or, if name is a number, with that id (passwd(5), group(5)), and
- * return its fields. */
-static bool find_account(struct str text, struct str name, struct str ret[FIELDS])
-{
-	uint64_t want, id;
-	bool number = parse_u64(name, UINT32_MAX - 1, &want) == 0;
-
-	while (text.n) {
-		struct str line = str_next_line(&text);
-
-		for (size_t i = 0; i < FIELDS; i++)
-			ret[i] = str_next(&line, ':');
-		if (parse_u64(ret[FIELD_ID], UINT32_MAX - 1, &id) < 0)
-			continue;
-		if (number ? id == want : str_eq(ret[FIELD_NAME], name))
-			return true;
-	}
-	return false;
-}
-
 static int read_accounts(struct image_store *s, const struct image_config *c, const char *file,
-	struct buf *text, struct str name, struct str ret[FIELDS])
+	struct buf *text, struct str name, struct str ret[ACCOUNT_FIELDS])
 {
 	_cleanup_fd_ int fd = open_in_etc(s, c, file);
 
-	return fd >= 0 && fd_read_to_end(fd, text) == 0 && find_account(buf_str(text), name, ret)
+	return fd >= 0 && fd_read_to_end(fd, text) == 0 && account_find(buf_str(text), name, ret)
 		       ? 0
 		       : -ENOENT;
 }
 
 static int not_there(struct str name, const char *file, struct cloche_err *err)
 {
-	return err_set(err, E_CONFIG,
-		"the image wants to run as \"%.*s\", who is not in its /etc/%s", STR_FMT(name),
-		file);
+	return err_set(err, E_CONFIG, "the image is to run as \"%.*s\", who is not in its /etc/%s",
+		STR_FMT(name), file);
 }
 
 static int find_user(struct image_store *s, const struct image_config *c, struct str name,
 	struct image_user *ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_ACCOUNTS);
-	struct str fields[FIELDS];
+	struct str fields[ACCOUNT_FIELDS];
 	uint64_t id = 0, group = 0;
 
 	if (read_accounts(s, c, "passwd", &text, name, fields) < 0) {
@@ -200,38 +178,36 @@ static int find_user(struct image_store *s, const struct image_config *c, struct
 		ret->uid = (uint32_t)id;
 		return 0;
 	}
-	(void)!parse_u64(fields[FIELD_ID], UINT32_MAX - 1, &id);
-	(void)!parse_u64(fields[FIELD_GROUP], UINT32_MAX - 1, &group);
+	(void)!parse_u64(fields[ACCOUNT_ID], UINT32_MAX - 1, &id);
+	(void)!parse_u64(fields[ACCOUNT_GROUP], UINT32_MAX - 1, &group);
 	ret->uid = (uint32_t)id;
 	ret->gid = (uint32_t)group;
-	ret->name = str_dup(fields[FIELD_NAME]);
-	if (fields[FIELD_HOME].n)
-		ret->home = str_dup(fields[FIELD_HOME]);
-	return ret->name ? 0 : err_nomem(err);
+	return 0;
 }
 
 static int find_group(struct image_store *s, const struct image_config *c, struct str name,
 	struct image_user *ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_ACCOUNTS);
-	struct str fields[FIELDS];
+	struct str fields[ACCOUNT_FIELDS];
 	uint64_t id;
 
 	if (parse_u64(name, UINT32_MAX - 1, &id) < 0 &&
 		(read_accounts(s, c, "group", &text, name, fields) < 0 ||
-			parse_u64(fields[FIELD_ID], UINT32_MAX - 1, &id) < 0))
+			parse_u64(fields[ACCOUNT_ID], UINT32_MAX - 1, &id) < 0))
 		return not_there(name, "group", err);
 	ret->gid = (uint32_t)id;
 	return 0;
 }
 
-int image_find_user(struct image_store *s, const struct image_config *c, struct image_user *ret,
-	struct cloche_err *err)
+int image_find_user(struct image_store *s, const struct image_config *c, const char *text,
+	struct image_user *ret, struct cloche_err *err)
 {
-	struct str user = str_from(c->user), name = str_prefix(user, str_chr(user, ':'));
+	struct str user = str_from(text), name = str_prefix(user, str_chr(user, ':'));
 	struct str group = str_from_index(user, name.n + 1);
 	int r;
 
+	*ret = (struct image_user){0};
 	if (user.n == 0)
 		return 0;
 	/* ":group" alone is root with that group. */

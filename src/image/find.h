@@ -24,16 +24,10 @@ _warn_unused_ int image_find(struct image_store *s, const struct image_index *in
 
 struct image_user {
 	uint32_t uid, gid;
-	char *name, *home; /* heap; NULL if the image has no such account */
 };
-#define IMAGE_USER_NULL ((struct image_user){0})
-static inline void image_user_donep(struct image_user *u)
-{
-	free(u->name);
-	free(u->home);
-}
 
-/* Find the User of the configuration ("name" or "uid", each also with ":group") among the accounts
- * of the image. E_CONFIG if it is a name that the image does not have. */
+/* Find a user ("name" or "uid", each also with ":group", as the User of the configuration) among
+ * the accounts of the image; an empty text is root. E_CONFIG if it is a name that the image does
+ * not have. */
 _warn_unused_ int image_find_user(struct image_store *s, const struct image_config *c,
-	struct image_user *ret, struct cloche_err *err);
+	const char *text, struct image_user *ret, struct cloche_err *err);

@@ -53,6 +53,9 @@ void tree_kill_children(void);
 /* Read an argument "KEY=NUMBER"; key ends with the "=". */
 bool init_read_number(const char *arg, const char *key, uint64_t *ret);
 
+/* Add HOME, USER and LOGNAME of the process's user where they are not set. Return 0 or -ENOMEM. */
+_warn_unused_ int user_settle(struct exec_spec *s);
+
 /* If there is no room (plain.c): replace the places and ids of a room by those of the host. Return
  * 0 or -ENOMEM. */
 _warn_unused_ int plain_apply(struct exec_spec *s);

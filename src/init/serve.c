@@ -112,6 +112,8 @@ static int on_exec(struct init *in, struct chan_frame *f)
 		if (taken == f->fds_n && taken == (unsigned)__builtin_popcount(m.fds_mask))
 			r = plain_apply(&m.spec);
 		if (r == 0)
+			r = user_settle(&m.spec);
+		if (r == 0)
 			r = start(in, &m, fds);
 	}
 	exec_spec_done(&m.spec);

@@ -150,9 +150,11 @@ enum ctl_reason {
 	F(STRV, env, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG)                                  \
 	/* for processes that inherit and have none; NULL or empty: / */                           \
 	F(Z, cwd, .max = EXEC_MAX_PATH)                                                            \
-	/* for processes that inherit and have no user of their own */                             \
-	F(U32, uid)                                                                                \
-	F(U32, gid)                                                                                \
+	/* for processes without a user of their own; without one, they run as who made the room   \
+	 * says (struct room) */                                                                   \
+	F(BOOL, has_user)                                                                          \
+	F(U32, uid, .max = UINT32_MAX - 1)                                                         \
+	F(U32, gid, .max = UINT32_MAX - 1)                                                         \
 	F(U64, exec_timeout_usec) /* for processes that inherit and have none; 0: none */          \
 	F(U64, log_bytes)         /* kept of each process's log, the last; 0: a default */         \
 	/* a JSON object for the record, not parsed; NULL or empty: {} */                          \
@@ -176,12 +178,10 @@ enum ctl_exec_flags {
 	/* Without input from the client the process gets a pipe that stays open for clients that
 	 * join, instead of /dev/null. */
 	CTL_EXEC_KEEP_INPUT = 1 << 2,
-	/* The ids of spec hold even with CTL_EXEC_INHERIT. */
-	CTL_EXEC_OWN_USER = 1 << 3,
 	/* A worker of ours (for files, or to check something), and no command: as CTL_EXEC_RAW, and
 	 * it is not on record and has no number. */
-	CTL_EXEC_WORKER = 1 << 4,
-	CTL_EXEC_FLAGS_ = (1 << 5) - 1,
+	CTL_EXEC_WORKER = 1 << 3,
+	CTL_EXEC_FLAGS_ = (1 << 4) - 1,
 };
 
 /* In a kept sandbox (without CTL_EXEC_RAW and CTL_EXEC_WORKER) output goes to pipes only. If

@@ -18,12 +18,15 @@ enum {
 #define EXEC_SPEC_FIELDS(F)                                                                        \
 	/* at least the command; searched in the PATH of env if it has no '/' */                   \
 	F(STRV, argv, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                             \
-	/* the whole environment, "NAME=VALUE"; NULL is none */                                    \
+	/* the environment, "NAME=VALUE"; NULL is none. Unless it is NULL, the room adds HOME,     \
+	 * USER and LOGNAME of the user if they are not set. */                                    \
 	F(STRV, env, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                              \
 	/* of a client, with CTL_EXEC_INHERIT: names of the sandbox's variables to leave out */    \
 	F(STRV, unset, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                            \
 	F(OPTIONAL, cwd, .max = EXEC_MAX_PATH) /* absolute path in the room; NULL is "/" */        \
-	F(U32, uid, .max = UINT32_MAX - 1)     /* inside the room */                               \
+	/* of a client: uid and gid hold; else the process runs as the sandbox's own user */       \
+	F(BOOL, has_user)                                                                          \
+	F(U32, uid, .max = UINT32_MAX - 1) /* inside the room */                                   \
 	F(U32, gid, .max = UINT32_MAX - 1)                                                         \
 	F(U16, umask, .max = 0777)                                                                 \
 	F(BOOL, tty) /* a new terminal of the room on 0, 1 and 2 */                                \

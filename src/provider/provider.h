@@ -45,10 +45,11 @@ struct room_exit {
 /* What every room has; a provider's own struct begins with it. */
 struct room {
 	const struct provider *provider;
-	pid_t pid;      /* of process 1 on the host; 0: none yet */
-	int control_fd; /* our end of the control socket; the room closes it unless it was taken
-			 * with TAKE_FD */
-	int watch_fd;   /* readable when the room has ended; owned by the room */
+	pid_t pid;         /* of process 1 on the host; 0: none yet */
+	int control_fd;    /* our end of the control socket; the room closes it unless it was taken
+			    * with TAKE_FD */
+	uint32_t uid, gid; /* inside, of a process that no user was named for */
+	int watch_fd;      /* readable when the room has ended; owned by the room */
 	/* The limits that are not enforced because of limits.best_effort, in words ("memory: ..."),
 	 * and what else its maker could not do. Heap. */
 	char *unenforced[ROOM_UNENFORCED_MAX];

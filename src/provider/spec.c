@@ -35,6 +35,7 @@ void room_spec_done(struct room_spec *s)
 	}
 	free(s->mounts);
 	free(s->id);
+	free(s->user);
 	free(s->root_dir);
 	free(s->image);
 	strv_free(s->layers);
@@ -227,6 +228,21 @@ static int check_whole_mount(const struct room_spec *s, size_t i, struct cloche_
 	return r == 0 && m->also ? check_mount(m->source, m->also, err) : r;
 }
 
+bool room_user_is_name(struct str s)
+{
+	return s.n > 0 && s.n <= ROOM_USER_MAX && !strchr("-.", s.p[0]) &&
+	       str_is_all(s, STR_LOWER STR_UPPER STR_DIGITS "-_.");
+}
+
+static int check_user(const struct room_spec *s, struct cloche_err *err)
+{
+	if (s->uid == UINT32_MAX || s->gid == UINT32_MAX)
+		return err_set(err, E_USAGE, "user or group is out of range");
+	if (s->user && !room_user_is_name(str_from(s->user)))
+		return err_set(err, E_USAGE, "bad name of a user");
+	return 0;
+}
+
 int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 {
 	size_t i;
@@ -239,6 +255,8 @@ int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 	if (s->root != ROOM_ROOT_HOST && (!s->root_dir || s->root_dir[0] != '/'))
 		return err_set(err, E_USAGE, "the root has to be an absolute path");
 	r = check_layers(s, err);
+	if (r == 0)
+		r = check_user(s, err);
 	if (r < 0)
 		return r;
 	if (s->keep_dir && s->keep_dir[0] != '/')
@@ -310,6 +328,10 @@ static const struct message *room_limits_message(void)
 	F(ENUM, net, room_net, ROOM_NET_END_)                                                      \
 	F(BOOL, nested)                                                                            \
 	F(BOOL, masked)                                                                            \
+	F(U32, uid, .max = UINT32_MAX - 1)                                                         \
+	F(U32, gid, .max = UINT32_MAX - 1)                                                         \
+	F(OPTIONAL, user, .max = ROOM_USER_MAX)                                                    \
+	F(BOOL, own_user)                                                                          \
 	F(OPTIONAL, init_path, .max = MAX_PATH)                                                    \
 	F(OPTIONAL, host_home, .max = MAX_PATH)                                                    \
 	F(STRV, opened, .max = MAX_PATH, .max_n = ROOM_MAX_OPENED)

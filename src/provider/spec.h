@@ -17,7 +17,8 @@ enum {
 	ROOM_MAX_LAYERS = 128,
 	ROOM_LAYER_NAME = 64,
 	ROOM_MAX_PLACES = 256,
-	ROOM_ID_MAX = 64, /* bytes of an id: [A-Za-z0-9_-], first not '-' */
+	ROOM_USER_MAX = 32, /* as useradd(8) */
+	ROOM_ID_MAX = 64,   /* bytes of an id: [A-Za-z0-9_-], first not '-' */
 };
 
 enum room_root {
@@ -90,12 +91,18 @@ struct room_spec {
 	enum room_net net;
 	bool nested; /* processes inside may make namespaces of their own, including user namespaces
 		      */
-	bool masked; /* it has masked secrets, which are of use only behind a gateway */
-	int ca_fd;   /* borrowed, -1: none. A pipe from which certificates to trust besides the
-		      * root's own (PEM) are read until its end. It is read as late as possible
-		      * while the room is made, since their maker starts at the same time. An end
-		      * without any certificate, or no end within ten seconds, is an E_NETWORK error
-		      */
+	/* Who its processes are, inside. A provider whose rooms have one user maps the caller's own
+	 * ids to these. user: the account's name, NULL if it has none. own_user: nobody asked for
+	 * it: it is the caller's own, and a provider whose rooms have root may ignore it. */
+	uint32_t uid, gid;
+	char *user;
+	bool own_user;
+	bool masked;     /* it has masked secrets, which are of use only behind a gateway */
+	int ca_fd;       /* borrowed, -1: none. A pipe from which certificates to trust besides the
+			  * root's own (PEM) are read until its end. It is read as late as possible
+			  * while the room is made, since their maker starts at the same time. An end
+			  * without any certificate, or no end within ten seconds, is an E_NETWORK error
+			  */
 	char *init_path; /* host path of the program that becomes process 1 */
 	char *host_home; /* the user's home directory, whose credentials are kept out */
 	char **opened;   /* paths of the host that stay writable although the host obeys them,
@@ -140,6 +147,9 @@ void room_spec_close(struct room_spec *s);
 /* Return the path by which what lies at `path` of the room is recorded: the first one of a mount
  * that has two. Heap; NULL on lack of memory. */
 char *room_spec_recorded(const struct room_spec *s, const char *path);
+/* Return whether this may be the name of a user or group: it becomes a field of /etc/passwd and a
+ * part of a path. */
+bool room_user_is_name(struct str s);
 
 /* Check what does not depend on the machine: id, paths, ranges. Every provider calls this first, as
  * the spec may come over a socket. */

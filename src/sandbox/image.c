@@ -22,23 +22,17 @@ void sandbox_leave_image(cloche_sandbox *sb)
 	sb->image_uid = sb->image_gid = 0;
 }
 
-/* Take the user that the image runs as, and that user's home directory. */
 static int take_user(cloche_sandbox *sb, struct image_store *s, const struct image_config *c,
 	struct cloche_err *err)
 {
-	_cleanup_(image_user_donep) struct image_user user = IMAGE_USER_NULL;
-	int r = image_find_user(s, c, &user, err);
+	struct image_user user;
+	int r = image_find_user(s, c, c->user, &user, err);
 
-	if (r < 0 || user.uid == 0)
-		return r;
-	sb->image_uid = user.uid;
-	sb->image_gid = user.gid;
-	r = strv_env_set(&sb->image_env, "HOME", user.home ? user.home : "/");
-	if (r == 0 && user.name)
-		r = strv_env_set(&sb->image_env, "USER", user.name);
-	if (r == 0 && user.name)
-		r = strv_env_set(&sb->image_env, "LOGNAME", user.name);
-	return r < 0 ? err_nomem(err) : 0;
+	if (r == 0) {
+		sb->image_uid = user.uid;
+		sb->image_gid = user.gid;
+	}
+	return r;
 }
 
 static int take_config(cloche_sandbox *sb, const struct image_config *c, struct cloche_err *err)
@@ -138,6 +132,28 @@ static int find_or_pull(cloche_sandbox *sb, struct image_store *s, const char *n
 	else
 		err_hint(err, "\"cloche image ls\" lists the images that are here");
 	return r;
+}
+
+int sandbox_find_image_user(const cloche_sandbox *sb, const char *text, uint32_t *ret_uid,
+	uint32_t *ret_gid, struct cloche_err *err)
+{
+	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
+	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
+	_cleanup_(image_found_donep) struct image_found found = IMAGE_FOUND_NULL;
+	struct image_user user;
+	int r = image_store_open(&s, err);
+
+	if (r == 0)
+		r = image_store_read(&s, &index, err);
+	if (r == 0)
+		r = image_find(&s, &index, str_from(sb->image_id), &found, err);
+	if (r == 0)
+		r = image_find_user(&s, &found.config, text, &user, err);
+	if (r < 0)
+		return err_wrap(err, r, "--user %s", text);
+	*ret_uid = user.uid;
+	*ret_gid = user.gid;
+	return 0;
 }
 
 int sandbox_use_image(cloche_sandbox *sb, const char *root, struct cloche_err *err)

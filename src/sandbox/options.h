@@ -64,6 +64,7 @@ _warn_unused_ int option_set(cloche_sandbox *sb, const struct sandbox_option *o,
 	struct cloche_err *err);
 
 /* Options that need more than a value (options_set.c). */
+int option_user(cloche_sandbox *sb, const char *value, cloche_err *err); /* user.c */
 int option_mount(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_env(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_pass_env(cloche_sandbox *sb, const char *value, cloche_err *err);

@@ -21,12 +21,12 @@
 
 enum { MAX_PEM = 4 << 20, MAX_LABEL_KEY = 63, MAX_CONNECT_TO = 4096 };
 
-/* Variables that an image overrides, unless the user sets them. */
+/* Variables that an image overrides, unless the user sets them. The room knows its users and adds
+ * HOME, USER and LOGNAME (init/user.c). */
 static const struct {
 	const char *name, *value;
 } default_env[] = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-	{"HOME", "/root"}, {"USER", "root"}, {"LOGNAME", "root"}, {"SHELL", "/bin/sh"},
-	{"LANG", "C.UTF-8"}};
+	{"SHELL", "/bin/sh"}, {"LANG", "C.UTF-8"}};
 
 cloche_sandbox *cloche_sandbox_new(void)
 {

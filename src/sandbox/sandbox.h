@@ -88,8 +88,24 @@ char *sandbox_path_inside(const cloche_sandbox *sb, const char *path);
 /* image.c. Take an image of the store as the root: "image:NAME". If the handle says so, pull it
  * first. E_NOT_FOUND if there is none. */
 _warn_unused_ int sandbox_use_image(cloche_sandbox *sb, const char *root, struct cloche_err *err);
+/* Find a user of --user in that image. */
+_warn_unused_ int sandbox_find_image_user(const cloche_sandbox *sb, const char *text,
+	uint32_t *ret_uid, uint32_t *ret_gid, struct cloche_err *err);
 /* Forget all settings of an image. */
 void sandbox_leave_image(cloche_sandbox *sb);
+
+/* user.c. Who the commands of a sandbox are, inside. */
+struct sandbox_user {
+	bool own; /* nobody asked for it: the caller's own ids, or root where the root is one that
+		   * has no other user */
+	uint32_t uid, gid;
+	char name[ROOM_USER_MAX + 1]; /* "": none is known, or the root has its own accounts */
+};
+/* Find out who: of --user, else of the image, else the caller. */
+_warn_unused_ int sandbox_find_user(
+	const cloche_sandbox *sb, struct sandbox_user *ret, struct cloche_err *err);
+/* Return whether --user or the image names one. */
+bool sandbox_names_user(const cloche_sandbox *sb);
 
 /* tools.c. Mount what a program that is already shown in the room needs to run (its interpreter).
  */

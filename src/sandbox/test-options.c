@@ -19,6 +19,7 @@ static const struct {
 	{"allow-write", ".vscode", "a/../b", true},
 	{"srt-settings", NULL, "/nonexistent", false},
 	{"workdir", "/tmp", "tmp", false},
+	{"user", "1234:users", "no body", false},
 	{"root", "/usr", "/nonexistent", false},
 	{"pull", "always", "sometimes", false},
 	{"keep-changes", "/tmp/changes", "", false},

@@ -119,6 +119,16 @@ static void lend_pipes(const struct room *room, const struct exec_spec *spec, co
 	}
 }
 
+/* A process that no user was named for is what the room's processes are. */
+static void choose_user(const struct supervisor *s, struct exec_spec *spec)
+{
+	if (spec->has_user)
+		return;
+	spec->uid = s->room->uid;
+	spec->gid = s->room->gid;
+	spec->has_user = true;
+}
+
 static bool send_to_init(
 	struct task *t, const struct exec_spec *spec, const int fds[3], bool is_last)
 {
@@ -126,7 +136,8 @@ static bool send_to_init(
 	int given[3];
 	unsigned n = 0;
 
-	lend_pipes(t->sup->room, spec, fds);
+	choose_user(t->sup, &exec.spec);
+	lend_pipes(t->sup->room, &exec.spec, fds);
 	for (unsigned i = 0; i < 3; i++) {
 		if (fds[i] < 0)
 			continue;
@@ -177,9 +188,10 @@ static int inherit(const struct supervisor *s, struct ctl_exec *m)
 	strv_free(spec->env);
 	spec->env = TAKE_PTR(env);
 	spec->unset = strv_free(spec->unset);
-	if (!(m->flags & CTL_EXEC_OWN_USER)) {
+	if (!spec->has_user && s->start.has_user) {
 		spec->uid = s->start.uid;
 		spec->gid = s->start.gid;
+		spec->has_user = true;
 	}
 	if (spec->timeout_usec == 0)
 		spec->timeout_usec = s->start.exec_timeout_usec;
@@ -251,6 +263,7 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 		watcher_refuse(p, m->exec, E_BUSY, 0, "the sandbox takes no more processes");
 		return true;
 	}
+	choose_user(s, &m->spec);
 	t = task_new(s, &m->spec);
 	if (!t)
 		return false;
@@ -400,7 +413,8 @@ static const char *describe(enum roomctl_stage stage, int sys_errno)
 	case ROOM_STAGE_CWD:
 		return "the working directory cannot be entered";
 	case ROOM_STAGE_USER:
-		return "the user or group is not known to the room";
+		return "the user or group is not known to the room, which was made for others "
+		       "(--user)";
 	case ROOM_STAGE_LOOKUP:
 		return "command not found";
 	case ROOM_STAGE_EXEC:

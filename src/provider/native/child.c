@@ -3,7 +3,7 @@
  *
  * The first process of the room, from its birth to the execution of init, in named stages:
  *
- *   identity   the id maps are written; it becomes root of the room
+ *   identity   the id maps are written; it becomes the room's first user
  *   furnish    the file system, ending with pivot_root: from here on the host is out of reach
  *   network    the namespace that the parent has made meanwhile; without it there is no room
  *   descriptors
@@ -45,7 +45,7 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 	if (r < 0)
 		return r;
 	if (!ids->range) {
-		r = idmap_write_self(b->outer_uid, b->outer_gid, err);
+		r = idmap_write_self(ids, b->outer_uid, b->outer_gid, err);
 		if (r < 0)
 			return r;
 	}
@@ -60,7 +60,7 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 	r = ns_settle(ROOTFS_HOSTNAME, err);
 	if (r < 0)
 		return r;
-	r = idmap_become_root(ids, err);
+	r = idmap_become_first(ids, err);
 	return r < 0 ? r : caps_join_keyring(err);
 }
 

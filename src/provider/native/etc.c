@@ -62,27 +62,12 @@ static const struct {
 				STR("nameserver " ROOTFS_NAMESERVER "\n")}}};
 static const struct str nsswitch[2] = {ETC_NSSWITCH(""), ETC_NSSWITCH(" dns")};
 
-#define ETC_PASSWD(shell)                                                                          \
-	STR("root:x:0:0:root:/root:" shell "\n"                                                    \
-	    "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"                                    \
-	    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")
-static const char group_text[] = "root:x:0:\ndaemon:x:1:\ntty:x:5:\nstaff:x:50:\nusers:x:100:\n"
-				 "nogroup:x:65534:\n";
 static const char profile_text[] =
 	"PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\n"
 	"export PATH\n[ -z \"$BASH_VERSION\" ] || [ ! -r /etc/bash.bashrc ] || . "
 	"/etc/bash.bashrc\n";
 /* apt would switch to a user, which is impossible with a single mapped id. */
 static const char apt_text[] = "APT::Sandbox::User \"root\";\n";
-
-static int add_accounts(int root, struct cloche_err *err)
-{
-	bool bash = access("/usr/bin/bash", X_OK) == 0;
-	int e = parts_file(
-		root, "etc/passwd", bash ? ETC_PASSWD("/bin/bash") : ETC_PASSWD("/bin/sh"), err);
-
-	return e < 0 ? e : parts_file(root, "etc/group", str_from(group_text), err);
-}
 
 static int add_names(int root, bool gateway, struct cloche_err *err)
 {
@@ -187,8 +172,10 @@ static int add_chromium(int host, int root, struct cloche_err *err)
 }
 
 /* Make the room's own files of /etc, except for its names; root is where etc/ lies. host: the
- * host's root; AT_FDCWD: it is our own root. */
-static int make_own(int host, int root, bool gateway, struct cloche_err *err)
+ * host's root; AT_FDCWD: it is our own root. user: the spec whose user gets an account; NULL:
+ * nobody does. */
+static int make_own(
+	int host, int root, const struct room_spec *user, bool gateway, struct cloche_err *err)
 {
 	static const char *const dirs[] = {
 		"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt", "etc/apt/apt.conf.d", NULL};
@@ -197,7 +184,9 @@ static int make_own(int host, int root, bool gateway, struct cloche_err *err)
 	if (e == 0)
 		e = add_links(host, root, err);
 	if (e == 0)
-		e = add_accounts(root, err);
+		e = accounts_make(root, user, err);
+	if (e == 0)
+		e = accounts_make_pam(root, err);
 	if (e == 0)
 		e = parts_file(root, "etc/nsswitch.conf", nsswitch[gateway], err);
 	if (e == 0)
@@ -229,7 +218,7 @@ static int make_layered(
 	upper = openat(base, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (upper < 0)
 		return err_sys(err, errno, "open the layer of /etc");
-	e = make_own(AT_FDCWD, upper, gateway, err);
+	e = make_own(AT_FDCWD, upper, r->spec, gateway, err);
 	if (e == 0)
 		e = add_names(upper, gateway, err);
 	if (e < 0)
@@ -264,12 +253,14 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 	if (r->shipped_tree >= 0 && !v->defer) {
 		e = make_layered(v, r, &is_layered, err);
 	} else {
-		e = make_own(AT_FDCWD, v->root, gateway, err);
+		e = make_own(AT_FDCWD, v->root, r->spec, gateway, err);
 		if (e == 0)
 			e = add_names(v->root, gateway, err);
 	}
 	if (e == 0)
 		e = make_state(v->root, err);
+	if (e == 0)
+		e = accounts_make_home(v->root, r->spec, err);
 	if (e == 0)
 		e = show_all(v, live, err);
 	if (e == 0 && !is_layered)
@@ -286,7 +277,7 @@ int etc_make_plain(int host, int root, bool gateway, struct cloche_err *err)
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++)
 		(void)unlinkat(root, made[i], 0);
-	e = make_own(host, root, gateway, err);
+	e = make_own(host, root, NULL, gateway, err);
 	return e < 0 ? e : make_state(root, err);
 }
 

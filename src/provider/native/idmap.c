@@ -2,11 +2,13 @@
 /* Theory of operation
  *
  * An ordinary user may map one id, his own, and only after giving up setgroups(). The new process
- * does that itself, so no set-uid helper is involved. Root could map itself, but then root inside
- * would be root outside as soon as anything leaks. So root maps a range of ids that no account has;
- * that takes a capability in the parent's namespace, so the parent does it. The ranges are
- * multiples of 65536, so that two rooms share either a whole range or nothing. Which ids a room has
- * outside matters little, as everything it can write to is either its own tmpfs or an idmapped
+ * does that itself, so no set-uid helper is involved (newuidmap and newgidmap would take a third of
+ * the time in which a room starts, and files of other ids that are left in a directory of his he
+ * could not remove). Which id that is inside is free to choose. Root could map itself, but then
+ * root inside would be root outside as soon as anything leaks. So root maps a range of ids that no
+ * account has; that takes a capability in the parent's namespace, so the parent does it. The ranges
+ * are multiples of 65536, so that two rooms share either a whole range or nothing. Which ids a room
+ * has outside matters little, as everything it can write to is either its own tmpfs or an idmapped
  * mount. */
 #include "provider/native/idmap.h"
 #include "base/buf.h"
@@ -98,19 +100,22 @@ static uint32_t pick_range(const char *room_id)
 	return RANGE_FIRST + (h % RANGE_COUNT) * IDMAP_RANGE;
 }
 
-struct idmap idmap_choose(const char *room_id)
+struct idmap idmap_choose(const char *room_id, uint32_t uid, uint32_t gid)
 {
-	struct idmap m = {0};
+	struct idmap m = {.uid = uid, .gid = gid};
 
 	if (geteuid() == 0) {
 		m.base = pick_range(room_id);
 		m.range = map_covers("/proc/self/uid_map", m.base) &&
 			  map_covers("/proc/self/gid_map", m.base);
 	}
+	if (m.range)
+		m.uid = m.gid = 0;
 	return m;
 }
 
-int idmap_write_self(uid_t outer_uid, gid_t outer_gid, struct cloche_err *err)
+int idmap_write_self(
+	const struct idmap *m, uid_t outer_uid, gid_t outer_gid, struct cloche_err *err)
 {
 	char text[64];
 	int r;
@@ -121,11 +126,11 @@ int idmap_write_self(uid_t outer_uid, gid_t outer_gid, struct cloche_err *err)
 	r = write_text("/proc/self/setgroups", "deny", err);
 	if (r < 0)
 		return r;
-	snprintf(text, sizeof(text), "0 %u 1", outer_uid);
+	snprintf(text, sizeof(text), "%u %u 1", m->uid, outer_uid);
 	r = write_text("/proc/self/uid_map", text, err);
 	if (r < 0)
 		return r;
-	snprintf(text, sizeof(text), "0 %u 1", outer_gid);
+	snprintf(text, sizeof(text), "%u %u 1", m->gid, outer_gid);
 	return write_text("/proc/self/gid_map", text, err);
 }
 
@@ -148,15 +153,17 @@ int idmap_write_range(const struct idmap *m, pid_t pid, struct cloche_err *err)
 	return r;
 }
 
-int idmap_become_root(const struct idmap *m, struct cloche_err *err)
+int idmap_become_first(const struct idmap *m, struct cloche_err *err)
 {
 	/* With a single id the groups of the host user stay (the kernel allows nothing else); they
 	 * are unmapped, so they show as the overflow group. */
 	if (m->range && setgroups(0, NULL) < 0)
 		return err_sys(err, errno, "drop the supplementary groups");
-	if (setresgid(0, 0, 0) < 0)
-		return err_sys(err, errno, "become root's group in the room");
-	return setresuid(0, 0, 0) < 0 ? err_sys(err, errno, "become root in the room") : 0;
+	if (setresgid(m->gid, m->gid, m->gid) < 0)
+		return err_sys(err, errno, "become group %u in the room", m->gid);
+	if (setresuid(m->uid, m->uid, m->uid) < 0)
+		return err_sys(err, errno, "become user %u in the room", m->uid);
+	return 0;
 }
 
 int idmap_open_ns(pid_t pid, int *ret_fd, struct cloche_err *err)

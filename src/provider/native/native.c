@@ -146,6 +146,15 @@ static int check_nested(
 	return -E_UNSUPPORTED;
 }
 
+static int check_user(const struct room_spec *spec, const struct idmap *ids, struct cloche_err *err)
+{
+	if (!ids->range || (spec->uid < IDMAP_RANGE && spec->gid < IDMAP_RANGE))
+		return 0;
+	return err_set(err, E_USAGE,
+		"--user %u:%u: a sandbox that root makes has the ids from 0 to %d", spec->uid,
+		spec->gid, IDMAP_RANGE - 1);
+}
+
 static int prepare(const struct room_spec *spec, struct native_room *n, struct native_birth *b,
 	struct cloche_err *err)
 {
@@ -161,7 +170,12 @@ static int prepare(const struct room_spec *spec, struct native_room *n, struct n
 		r = open_keep(spec, n, err);
 	if (r < 0)
 		return r;
-	b->rootfs.ids = idmap_choose(spec->id);
+	b->rootfs.ids = idmap_choose(spec->id, spec->uid, spec->gid);
+	r = check_user(spec, &b->rootfs.ids, err);
+	if (r < 0)
+		return r;
+	n->ns.base.uid = b->rootfs.ids.uid;
+	n->ns.base.gid = b->rootfs.ids.gid;
 	n->id_base = b->rootfs.ids.range ? b->rootfs.ids.base : 0;
 	r = check_nested(spec, &b->rootfs.ids, err);
 	if (r == 0 && b->rootfs.ids.range)

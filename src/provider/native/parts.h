@@ -93,6 +93,12 @@ _warn_unused_ int etc_make(struct parts_view *v, const struct rootfs *r, struct 
  * mount_clone_opened. */
 int etc_clone_shipped(int shipped, bool apart);
 
+/* Parts of it, in root's etc/, and the user's home. s: whose user gets an account; NULL: nobody
+ * does. */
+_warn_unused_ int accounts_make(int root, const struct room_spec *s, struct cloche_err *err);
+_warn_unused_ int accounts_make_pam(int root, struct cloche_err *err);
+_warn_unused_ int accounts_make_home(int root, const struct room_spec *s, struct cloche_err *err);
+
 /* Make links to the policies of trust.h where browsers look for them. */
 _warn_unused_ int trust_link_policies(int root, struct cloche_err *err);
 /* After pivot_root: mount the files of trust.h over the usual paths. The certificates (PEM) are

@@ -39,7 +39,7 @@ static int try_userns(char *detail, struct cloche_err *err)
 		ns_explain(err);
 		return r;
 	}
-	return idmap_write_self(uid, gid, err);
+	return idmap_write_self(&(struct idmap){.uid = uid, .gid = gid}, uid, gid, err);
 }
 
 /* The network of a room is made separately from its other namespaces (ns.h). */
@@ -100,7 +100,7 @@ static int try_overlay(char *detail, struct cloche_err *err)
 /* The child waits in its own namespaces while the parent maps them. */
 static int try_idmap(char *detail, struct cloche_err *err)
 {
-	struct idmap ids = idmap_choose("probe");
+	struct idmap ids = idmap_choose("probe", 0, 0);
 	int tree, pidfd = -1, userns = -1, r;
 	pid_t pid;
 
@@ -229,7 +229,7 @@ static void run_child(enum probe_feature f, int out, uid_t uid, gid_t gid)
 	int r = 0;
 
 	if (probes[f].where == IN_NAMESPACES)
-		r = idmap_write_self(uid, gid, &a.err);
+		r = idmap_write_self(&(struct idmap){.uid = uid, .gid = gid}, uid, gid, &a.err);
 	if (r == 0)
 		r = probes[f].try(a.detail, &a.err);
 	if (r < 0 && a.err.code == 0)

@@ -92,6 +92,8 @@ static int check(const struct room_spec *spec, struct cloche_err *err)
 			err);
 	if (spec->root != ROOM_ROOT_HOST)
 		return refuse("it has no root of its own", "leave --root out", err);
+	if (!spec->own_user && (spec->uid != geteuid() || spec->gid != getegid()))
+		return refuse("its commands are you", "leave --user out", err);
 	if (spec->nested)
 		return refuse("nothing can be nested in it", "leave --nested out", err);
 	if (spec->keep_dir)
@@ -420,6 +422,8 @@ static int subprocess_create(const struct provider *p, const struct room_spec *s
 	if (!s)
 		return err_nomem(err);
 	room_init(&s->base, p);
+	s->base.uid = geteuid();
+	s->base.gid = getegid();
 	s->id = strdup(spec->id);
 	r = s->id ? note_walls(&s->base, spec, err) : err_nomem(err);
 	if (r == 0)
