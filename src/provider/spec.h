@@ -91,22 +91,23 @@ struct room_spec {
 	enum room_net net;
 	bool nested; /* processes inside may make namespaces of their own, including user namespaces
 		      */
+	bool masked; /* it has masked secrets, which are of use only behind a gateway */
+	int ca_fd;   /* borrowed, -1: none. A pipe from which certificates to trust besides the
+		      * root's own (PEM) are read until its end. It is read as late as possible
+		      * while the room is made, since their maker starts at the same time. An end
+		      * without any certificate, or no end within ten seconds, is an E_NETWORK error
+		      */
+	char *init_path; /* host path of the program that becomes process 1 */
+	char *host_home; /* the user's home directory, whose credentials are kept out */
+	char **opened;   /* paths of the host that stay writable although the host obeys them,
+			  * because the user asked for it (strv) */
+
 	/* Who its processes are, inside. A provider whose rooms have one user maps the caller's own
 	 * ids to these. user: the account's name, NULL if it has none. own_user: nobody asked for
 	 * it: it is the caller's own, and a provider whose rooms have root may ignore it. */
 	uint32_t uid, gid;
 	char *user;
 	bool own_user;
-	bool masked;     /* it has masked secrets, which are of use only behind a gateway */
-	int ca_fd;       /* borrowed, -1: none. A pipe from which certificates to trust besides the
-			  * root's own (PEM) are read until its end. It is read as late as possible
-			  * while the room is made, since their maker starts at the same time. An end
-			  * without any certificate, or no end within ten seconds, is an E_NETWORK error
-			  */
-	char *init_path; /* host path of the program that becomes process 1 */
-	char *host_home; /* the user's home directory, whose credentials are kept out */
-	char **opened;   /* paths of the host that stay writable although the host obeys them,
-			  * because the user asked for it (strv) */
 
 	/* KEY=VALUE, for providers whose rooms have labels (strv, borrowed); NULL: none. Not part
 	 * of messages. */

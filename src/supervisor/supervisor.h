@@ -312,6 +312,13 @@ void watchers_fail(struct task *t, int code, int sys_errno, const char *text);
 /* Tell watchers that wait for nothing else, or all of them, that the process has ended. */
 void watchers_tell_end(struct task *t, bool all);
 
+/* --- inherit.c --- */
+/* Fill in the sandbox's environment, directory, user and timeout where the client gave none. Return
+ * 0 or -ENOMEM. */
+_warn_unused_ int task_inherit(const struct supervisor *s, struct ctl_exec *m);
+/* A process that no user was named for is what the room's processes are. */
+void task_choose_user(const struct supervisor *s, struct exec_spec *spec);
+
 /* --- task.c: processes --- */
 /* Start a process; f has its descriptors. Return false if the client broke the protocol. */
 bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f);

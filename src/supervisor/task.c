@@ -9,7 +9,6 @@
  * many of them. */
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/strv.h"
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
@@ -119,16 +118,6 @@ static void lend_pipes(const struct room *room, const struct exec_spec *spec, co
 	}
 }
 
-/* A process that no user was named for is what the room's processes are. */
-static void choose_user(const struct supervisor *s, struct exec_spec *spec)
-{
-	if (spec->has_user)
-		return;
-	spec->uid = s->room->uid;
-	spec->gid = s->room->gid;
-	spec->has_user = true;
-}
-
 static bool send_to_init(
 	struct task *t, const struct exec_spec *spec, const int fds[3], bool is_last)
 {
@@ -136,7 +125,7 @@ static bool send_to_init(
 	int given[3];
 	unsigned n = 0;
 
-	choose_user(t->sup, &exec.spec);
+	task_choose_user(t->sup, &exec.spec);
 	lend_pipes(t->sup->room, &exec.spec, fds);
 	for (unsigned i = 0; i < 3; i++) {
 		if (fds[i] < 0)
@@ -163,39 +152,6 @@ static struct task *task_new(struct supervisor *s, const struct exec_spec *spec)
 		.started_real = clock_real_usec()};
 	HASH_ADD(hh, s->tasks.known, number, sizeof(t->number), t);
 	return t;
-}
-
-/* Fill in the sandbox's environment, directory, user and timeout where the client gave none. */
-static int inherit(const struct supervisor *s, struct ctl_exec *m)
-{
-	struct exec_spec *spec = &m->spec;
-	_cleanup_(strv_freep) char **env = NULL;
-	int r = strv_copy(s->start.env, &env);
-
-	for (size_t i = 0; spec->unset && spec->unset[i]; i++)
-		strv_env_unset(env, spec->unset[i]);
-	for (char **v = spec->env, *eq; v && *v && (eq = strchr(*v, '=')) && r == 0; v++) {
-		*eq = '\0';
-		r = strv_env_set(&env, *v, eq + 1);
-		*eq = '=';
-	}
-	if (r == 0 && !spec->cwd && s->start.cwd && s->start.cwd[0]) {
-		spec->cwd = strdup(s->start.cwd);
-		r = spec->cwd ? 0 : -ENOMEM;
-	}
-	if (r < 0)
-		return r;
-	strv_free(spec->env);
-	spec->env = TAKE_PTR(env);
-	spec->unset = strv_free(spec->unset);
-	if (!spec->has_user && s->start.has_user) {
-		spec->uid = s->start.uid;
-		spec->gid = s->start.gid;
-		spec->has_user = true;
-	}
-	if (spec->timeout_usec == 0)
-		spec->timeout_usec = s->start.exec_timeout_usec;
-	return 0;
 }
 
 /* Return whether the process has a number and a log. That of a raw process stays empty. */
@@ -253,7 +209,7 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 	struct supervisor *s = p->sup;
 	struct task *t;
 
-	if (m->flags & CTL_EXEC_INHERIT && inherit(s, m) < 0)
+	if (m->flags & CTL_EXEC_INHERIT && task_inherit(s, m) < 0)
 		return false;
 	if (is_captured(s, m) && m->spec.tty &&
 		(m->stdio[0] != CTL_STDIO_NULL || m->stdio[2] != CTL_STDIO_NULL))
@@ -263,7 +219,7 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 		watcher_refuse(p, m->exec, E_BUSY, 0, "the sandbox takes no more processes");
 		return true;
 	}
-	choose_user(s, &m->spec);
+	task_choose_user(s, &m->spec);
 	t = task_new(s, &m->spec);
 	if (!t)
 		return false;

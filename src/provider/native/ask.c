@@ -21,10 +21,13 @@ void native_doctor(provider_check_fn fn, void *user)
 /* Without a group the kernel adds nothing up. Then we do, while there are processes. */
 static void sample_processes(const struct room *room, struct room_usage *u)
 {
+	int io_fd = native_room_const(room)->io_fd;
 	struct room_usage p;
 
 	if (room->reaped || room->pid <= 0 || !proctree_read(room->pid, &p))
 		return;
+	if (io_fd >= 0)
+		proctree_add_io(io_fd, &p);
 	if (!u->io_read_bytes && !u->io_write_bytes) {
 		u->io_read_bytes = p.io_read_bytes;
 		u->io_write_bytes = p.io_write_bytes;

@@ -35,6 +35,15 @@ static int hand_out_user(const struct native_birth *b, struct cloche_err *err)
 	return native_hand(b->report, NATIVE_USER, fd, err);
 }
 
+/* Init is not dumpable, so its figures belong to root of its user namespace; without one they are
+ * closed to everybody. */
+static int hand_out_io(const struct native_birth *b, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? 0 : native_report_io(b->report, fd, err);
+}
+
 static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 {
 	const struct idmap *ids = &b->rootfs.ids;
@@ -46,6 +55,8 @@ static int stage_identity(const struct native_birth *b, struct cloche_err *err)
 		return r;
 	if (!ids->range) {
 		r = idmap_write_self(ids, b->outer_uid, b->outer_gid, err);
+		if (r == 0 && ids->uid != 0)
+			r = hand_out_io(b, err);
 		if (r < 0)
 			return r;
 	}

@@ -310,7 +310,7 @@ static int native_create(const struct provider *p, const struct room_spec *spec,
 	if (!n)
 		return err_nomem(err);
 	nsroom_init(&n->ns, &native_provider);
-	n->upper_fd = n->lower_fd = -1;
+	n->upper_fd = n->lower_fd = n->io_fd = -1;
 	n->keep = KEEP_INIT;
 	n->image = IMAGEROOT_NULL;
 	n->shipped = -1;
@@ -439,6 +439,7 @@ static struct room *native_destroy(struct room *room)
 	fd_close(n->shipped);
 	fd_close(n->upper_fd);
 	fd_close(n->lower_fd);
+	fd_close(n->io_fd);
 	room_done(room);
 	cgroup_remove(&n->ns.cgroup);
 	free(n);

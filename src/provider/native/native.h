@@ -9,8 +9,9 @@
 struct native_room {
 	struct nsroom ns;       /* first */
 	int upper_fd, lower_fd; /* of the overlay, O_PATH; -1: none */
-	uint32_t id_base;       /* the host's id of user (and group) 0 if a range of ids is mapped;
-				 * else 0 */
+	int io_fd;        /* io of process 1 (proc(5)), if it could not be opened later; else -1 */
+	uint32_t id_base; /* the host's id of user (and group) 0 if a range of ids is mapped;
+			   * else 0 */
 	struct keep keep;
 	struct imageroot image;
 	int shipped; /* holds the copy of /etc, so that it is not removed; -1: none */
@@ -40,8 +41,9 @@ _warn_unused_ int native_hand(
 _warn_unused_ int native_take(
 	int sock, enum native_namespace which, int *ret_fd, struct cloche_err *err);
 _warn_unused_ int native_report_layers(int sock, int upper, int lower, struct cloche_err *err);
+_warn_unused_ int native_report_io(int sock, int fd, struct cloche_err *err);
 void native_report_failure(int sock, const struct cloche_err *why);
-/* Read to the end of file; store the layers in ret. */
+/* Read to the end of file; store what it hands out in ret. */
 _warn_unused_ int native_await_report(int sock, struct native_room *ret, struct cloche_err *err);
 
 static inline struct native_room *native_room(struct room *r)

@@ -66,17 +66,13 @@ static void read_memory(int dir, struct room_usage *sum)
 }
 
 /* When a process is waited for, the kernel adds its reads and writes to its parent's. */
-static void read_io(int dir, struct room_usage *sum)
+static void add_io(struct str rest, struct room_usage *sum)
 {
 	static const struct str keys[] = {{"read_bytes: ", 12}, {"write_bytes: ", 13}};
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(FILE_MAX_BYTES);
 	uint64_t *const into[] = {&sum->io_read_bytes, &sum->io_write_bytes};
-	struct str rest;
 	uint64_t v;
 
-	if (fs_read_file(dir, "io", &text, NULL) < 0)
-		return;
-	for (rest = buf_str(&text); rest.n;) {
+	while (rest.n) {
 		struct str line = str_next_line(&rest);
 
 		for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
@@ -84,6 +80,22 @@ static void read_io(int dir, struct room_usage *sum)
 				parse_u64(str_from_index(line, keys[i].n), UINT64_MAX, &v) == 0)
 				*into[i] += v;
 	}
+}
+
+static void read_io(int dir, struct room_usage *sum)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(FILE_MAX_BYTES);
+
+	if (fs_read_file(dir, "io", &text, NULL) == 0)
+		add_io(buf_str(&text), sum);
+}
+
+void proctree_add_io(int fd, struct room_usage *sum)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(FILE_MAX_BYTES);
+
+	if (lseek(fd, 0, SEEK_SET) == 0 && fd_read_to_end(fd, &text) == 0)
+		add_io(buf_str(&text), sum);
 }
 
 /* Append the pids in a list "12 13 " to todo. */

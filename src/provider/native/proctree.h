@@ -11,6 +11,8 @@
  * meanwhile, so the result is a sample. Values that we may not read count as 0. Return false if
  * root itself is gone. */
 bool proctree_read(pid_t root, struct room_usage *ret);
+/* Add the bytes that an open "io" of a process tells. */
+void proctree_add_io(int fd, struct room_usage *sum);
 /* Add such a sample to the usage that was known: its peaks are the highest values seen. */
 void proctree_add_sample(struct room_usage *u, const struct room_usage *now);
 

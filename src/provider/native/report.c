@@ -3,9 +3,9 @@
  *
  * A SOCK_SEQPACKET pair connects the parent and the room's first process while that is still our
  * own program: no byte of it comes from anything hostile. A message of the child is its user
- * namespace, its two layers, or the error object that ended the attempt; a message of the parent is
- * the room's network namespace. The child's end is close-on-exec, so end of file means that init
- * runs. */
+ * namespace, its two layers, its io figures, or the error object that ended the attempt; a message
+ * of the parent is the room's network namespace. The child's end is close-on-exec, so end of file
+ * means that init runs. */
 #include "base/fd.h"
 #include "provider/native/native.h"
 
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 enum { MAX_FDS = 2 };
-enum kind { REPORT_LAYERS = NATIVE_NETWORK + 1, REPORT_FAILURE };
+enum kind { REPORT_LAYERS = NATIVE_NETWORK + 1, REPORT_IO, REPORT_FAILURE };
 
 struct report {
 	unsigned kind; /* of either enum */
@@ -37,6 +37,14 @@ int native_report_layers(int sock, int upper, int lower, struct cloche_err *err)
 	int r = send_fds(sock, &rep, fds, ARRAY_SIZE(fds));
 
 	return r < 0 ? err_sys(err, -r, "hand out the room's layers") : 0;
+}
+
+int native_report_io(int sock, int fd, struct cloche_err *err)
+{
+	struct report rep = {.kind = REPORT_IO};
+	int r = send_fds(sock, &rep, &fd, 1);
+
+	return r < 0 ? err_sys(err, -r, "hand out the room's figures") : 0;
 }
 
 void native_report_failure(int sock, const struct cloche_err *why)
@@ -108,6 +116,10 @@ int native_await_report(int sock, struct native_room *ret, struct cloche_err *er
 			return 0;
 		if (n != sizeof(rep))
 			return err_set(err, E_INTERNAL, "a torn report from the room");
+		if (rep.kind == REPORT_IO && fds_n == 1) {
+			ret->io_fd = fds[0];
+			continue;
+		}
 		if (rep.kind != REPORT_LAYERS)
 			break;
 		if (fds_n == MAX_FDS) {
