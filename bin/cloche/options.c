@@ -151,7 +151,7 @@ static int read_letters(const struct command *c, int argc, char **argv, int *at,
 		if (!o)
 			return options_fail(err, c, "unknown option -", letters);
 		if (o->instead)
-			return wrong_usage(err, o->instead, "%s: takes no -%c", c->name, o->letter);
+			return wrong_usage(err, o->instead, "%s: takes no --%s", c->name, o->name);
 		if (o->arg && letters[1])
 			value = letters + 1;
 		else if (o->arg && *at + 1 < argc && strcmp(argv[*at + 1], "--") != 0)

@@ -111,8 +111,9 @@ static void check_files(char **argv)
 		"/etc/passwd-", "/etc/fstab", "/etc/ssh/ssh_host_rsa_key",
 		"/etc/ssh/ssh_host_ed25519_key", "/etc/ssl/private", "/etc/apt/auth.conf",
 		"/var/lib/docker", "/run/docker.sock", "/run/systemd", "/work", "/boot",
-		"/lost+found", "/dev/vda", "/dev/kvm", "/dev/sda", "/sys/class", "/sys/fs",
-		"/sys/kernel", "/sys/firmware", "/proc/1/root/work", "/proc/self/cwd/work"};
+		"/lost+found", "/dev/vda", "/dev/kvm", "/dev/sda", "/sys/class", "/sys/fs/selinux",
+		"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/unified", "/sys/kernel",
+		"/sys/firmware", "/proc/1/root/work", "/proc/self/cwd/work"};
 	static const char *const writable[] = {"/tmp/x", "/run/x", "/root/x", "/home/x", "/var/x",
 		"/var/tmp/x", "/dev/shm/x", "/etc/x", "/x"};
 	char text[64] = "";
