@@ -21,11 +21,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 
 /* Read the first line of a small file of /proc or /sys into ret. Return false if it cannot be read.
  */
@@ -45,46 +48,84 @@ static bool read_line(const char *path, char *ret, size_t size)
 	return true;
 }
 
-bool ns_explain(struct cloche_err *err)
+/* Set the hint to what keeps this machine from making namespaces, if it is one of the known
+ * blockers. */
+static void explain(struct cloche_err *err)
 {
 	static const struct {
-		const char *path, *value;
-		bool for_root; /* it restricts root, too */
-		const char *hint;
+		const char *path, *value, *hint;
 	} settings[] = {
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0", false,
+		{"/proc/sys/kernel/unprivileged_userns_clone", "0",
 			"the system forbids it to ordinary users: sysctl "
 			"kernel.unprivileged_userns_clone=1 allows it"},
-		{"/proc/sys/user/max_user_namespaces", "0", true,
-			"the system allows no user namespaces: sysctl "
-			"user.max_user_namespaces=10000 allows them"},
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", false,
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
 			"AppArmor restricts user namespaces: sysctl "
 			"kernel.apparmor_restrict_unprivileged_userns=0 allows them, or an "
 			"AppArmor profile for cloche with the rule 'userns,'"},
 	};
 	char line[64];
 
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
+		if (geteuid() != 0 && read_line(settings[i].path, line, sizeof(line)) &&
+			strcmp(line, settings[i].value) == 0)
+			err_hint(err, "%s", settings[i].hint);
+	if (prctl(PR_GET_SECCOMP) == 2)
+		err_hint(err, "a system call filter is in force, as in a container: let it allow "
+			      "clone3, unshare, mount and sethostname (docker run --security-opt "
+			      "seccomp=unconfined)");
+}
+
+/* The kernel says ENOSPC where a limit of namespaces is reached: of this user namespace or of one
+ * above it, or of how deep they may lie in one another. Of several kinds, only one whose limit is 0
+ * can be told. */
+static int fail_at_limit(uint64_t flags, const char *what, struct cloche_err *err)
+{
+	static const struct {
+		uint64_t flag;
+		const char *name;
+	} kinds[] = {{CLONE_NEWUSER, "user"}, {CLONE_NEWNS, "mnt"}, {CLONE_NEWPID, "pid"},
+		{CLONE_NEWIPC, "ipc"}, {CLONE_NEWUTS, "uts"}, {CLONE_NEWNET, "net"},
+		{CLONE_NEWCGROUP, "cgroup"}};
+	const char *name = "*", *state = "reached";
+	char path[64], line[64];
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!(flags & kinds[i].flag))
+			continue;
+		if (flags == kinds[i].flag)
+			name = kinds[i].name;
+		snprintf(path, sizeof(path), "/proc/sys/user/max_%s_namespaces", kinds[i].name);
+		if (!read_line(path, line, sizeof(line)) || strcmp(line, "0") != 0)
+			continue;
+		name = kinds[i].name;
+		state = "0";
+		break;
+	}
+	r = err_set(err, E_LIMIT, "%s: the system's limit user.max_%s_namespaces is %s", what, name,
+		state);
+	if (access(ROOMCTL_INIT_PATH, F_OK) != 0)
+		err_hint(err,
+			"namespaces are used up, forbidden, or too deep in one another: sysctl "
+			"user.max_%s_namespaces shows the limit and, outside of every container, "
+			"can raise it; then try cloche doctor",
+			strcmp(name, "*") == 0 ? "user" : name);
+	return r;
+}
+
+int ns_fail(int errnum, uint64_t flags, const char *what, struct cloche_err *err)
+{
+	int r = errnum == ENOSPC ? fail_at_limit(flags, what, err)
+				 : err_sys(err, errnum, "%s", what);
+
 	/* No setting of the machine changes what a room is not allowed to do. */
-	if (access(ROOMCTL_INIT_PATH, F_OK) == 0) {
+	if (access(ROOMCTL_INIT_PATH, F_OK) == 0)
 		err_hint(err, "this is the inside of a sandbox already, which cannot make another: "
 			      "run the command as it is, or start cloche outside");
-		return true;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
-		if ((settings[i].for_root || geteuid() != 0) &&
-			read_line(settings[i].path, line, sizeof(line)) &&
-			strcmp(line, settings[i].value) == 0) {
-			err_hint(err, "%s", settings[i].hint);
-			return true;
-		}
-	if (prctl(PR_GET_SECCOMP) == 2) {
-		err_hint(err, "a system call filter is in force, as in a container: let it allow "
-			      "clone3, unshare and mount (docker run --security-opt "
-			      "seccomp=unconfined)");
-		return true;
-	}
-	return false;
+	explain(err);
+	if (errnum == ENOSYS)
+		err_hint(err, "the kernel is older than 5.7, or a filter hides clone3");
+	return r;
 }
 
 pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err)
@@ -93,8 +134,7 @@ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err)
 	int pidfd = -1;
 	pid_t pid;
 	struct clone_args args = {
-		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-			 CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+		.flags = NAMESPACES | CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
@@ -104,14 +144,8 @@ pid_t ns_clone(int cgroup_fd, int *ret_pidfd, struct cloche_err *err)
 		args.cgroup = (unsigned)cgroup_fd;
 	}
 	pid = sys_clone3(&args);
-	if (pid < 0) {
-		int e = errno;
-
-		err_sys(err, e, "make the room's namespaces");
-		if (!ns_explain(err) && e == ENOSYS)
-			err_hint(err, "the kernel is older than 5.7, or a filter hides clone3");
-		return err ? -err->code : -E_SYSTEM;
-	}
+	if (pid < 0)
+		return ns_fail(errno, NAMESPACES, "make the room's namespaces", err);
 	if (pid == 0) {
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
@@ -171,7 +205,7 @@ static int make_network(void *arg, struct cloche_err *err)
 	if (setns(n->userns, CLONE_NEWUSER) < 0)
 		return err_sys(err, errno, "enter the room's user namespace");
 	if (unshare(CLONE_NEWNET) < 0)
-		return err_sys(err, errno, "make the room's network namespace");
+		return ns_fail(errno, CLONE_NEWNET, "make the room's network namespace", err);
 	r = n->setup(n->arg, err);
 	if (r < 0)
 		return r;
@@ -200,9 +234,9 @@ int ns_enter_network(int fd, struct cloche_err *err)
 int ns_settle(const char *hostname, struct cloche_err *err)
 {
 	if (unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL)
-		return err_sys(err, errno, "make the room's cgroup namespace");
+		return ns_fail(errno, CLONE_NEWCGROUP, "make the room's cgroup namespace", err);
 	if (sethostname(hostname, strlen(hostname)) < 0)
-		return err_sys(err, errno, "set the host name");
+		return ns_fail(errno, 0, "set the host name", err);
 	if (setsid() < 0)
 		return err_sys(err, errno, "leave the terminal's session");
 	return 0;

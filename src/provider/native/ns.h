@@ -3,7 +3,7 @@
 /* The birth of a room's first process. */
 
 #include "base/err.h"
-#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Fork the calling process into new user, mount, pid, ipc and uts namespaces. If it has more than
@@ -42,6 +42,6 @@ void ns_make_last(void);
  * which would undo it. */
 _warn_unused_ int ns_die_with_parent(int peer, struct cloche_err *err);
 
-/* Set the hint of err to what keeps this machine from making user namespaces, if one of the known
- * blockers is found. Return whether it is. */
-bool ns_explain(struct cloche_err *err);
+/* Say in err why these namespaces (CLONE_NEW...) could not be made, and return its negated code:
+ * the hint is the known blocker, if there is one. */
+int ns_fail(int errnum, uint64_t flags, const char *what, struct cloche_err *err);

@@ -33,19 +33,17 @@ static int try_userns(char *detail, struct cloche_err *err)
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
 
-	if (unshare(CLONE_NEWUSER) < 0) {
-		int r = err_sys(err, errno, "make a user namespace");
-
-		ns_explain(err);
-		return r;
-	}
+	if (unshare(CLONE_NEWUSER) < 0)
+		return ns_fail(errno, CLONE_NEWUSER, "make a user namespace", err);
 	return idmap_write_self(&(struct idmap){.uid = uid, .gid = gid}, uid, gid, err);
 }
 
 /* The network of a room is made separately from its other namespaces (ns.h). */
 static int enter_new_network(struct cloche_err *err)
 {
-	return unshare(CLONE_NEWNET) < 0 ? err_sys(err, errno, "make a network namespace") : 0;
+	return unshare(CLONE_NEWNET) < 0
+		       ? ns_fail(errno, CLONE_NEWNET, "make a network namespace", err)
+		       : 0;
 }
 
 static int try_namespaces(char *detail, struct cloche_err *err)
