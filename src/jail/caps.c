@@ -17,6 +17,15 @@ static int caps_clear_ambient(struct cloche_err *err)
 	return 0;
 }
 
+bool caps_have(uint64_t wanted)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {0};
+
+	return syscall(SYS_capget, &h, d) == 0 &&
+	       !(wanted & ~(d[0].effective | (uint64_t)d[1].effective << 32));
+}
+
 /* INV-NO-PRIVILEGE */
 int caps_bound(uint64_t keep, struct cloche_err *err)
 {

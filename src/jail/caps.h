@@ -3,6 +3,7 @@
 /* Capabilities, no_new_privs and resource limits. */
 
 #include "base/err.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The capabilities that root keeps in a room, within its user namespace only: CHOWN, DAC_OVERRIDE,
@@ -11,6 +12,12 @@
 
 /* SETFCAP: without it, a process cannot make a user namespace in which it is root. */
 #define CAPS_ROOM_NESTED (CAPS_ROOM | 1ULL << 31)
+
+/* Needed in the namespace of the mounts that are copied. */
+#define CAPS_SYS_ADMIN (1ULL << 21)
+
+/* Return whether all of these are in the effective set. */
+bool caps_have(uint64_t wanted);
 
 /* Reduce the bounding set to `keep` and empty the ambient set, for good. Needs SETPCAP. */
 _warn_unused_ int caps_bound(uint64_t keep, struct cloche_err *err);

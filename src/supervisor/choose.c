@@ -33,7 +33,7 @@ static int try_one(struct supervisor *s, size_t i, create_fn create, struct atte
 	struct cloche_err *why)
 {
 	const struct provider *p = provider_find(str_from(provider_name_at(i)), why);
-	struct provider_about about;
+	bool surely = false;
 	int r = p ? 0 : -why->code;
 
 	*ret = (struct attempt){.is_there = p != NULL};
@@ -42,9 +42,11 @@ static int try_one(struct supervisor *s, size_t i, create_fn create, struct atte
 		r = provider_works(p, &ret->works, why);
 	if (r == 0)
 		r = create(s, p, why);
-	/* Inside a sandbox no other can be made. */
+	/* Where it is in doubt, the machine is at fault if the system refused something. Inside a
+	 * sandbox no other can be made. */
 	if (r < 0 && p && i == 0)
-		ret->works = provider_about(p, &about, NULL) == 0 ||
+		ret->works = (provider_works(p, &surely, NULL) == 0 &&
+				     (surely || why->code != E_SYSTEM)) ||
 			     access(ROOMCTL_INIT_PATH, F_OK) == 0;
 	return r;
 }

@@ -14,7 +14,9 @@ enum fault {
 	WORKS,
 	NO_PROGRAM, /* it is not installed */
 	NO_PROBE,   /* it cannot work here */
-	NO_ROOM     /* it could work here, and makes no room all the same */
+	NO_ROOM,    /* it could work here, and makes no room all the same */
+	NO_OWNERS,  /* it may work here, and the system refuses something */
+	IN_DOUBT    /* it may work here, and makes no room for another reason */
 };
 
 static const char *const names[] = {"native", "podman", "docker", PROVIDER_UNSANDBOXED};
@@ -40,6 +42,8 @@ static enum fault fault_of(const struct provider *p)
 static int probe(const struct provider *p, struct provider_about *ret, struct cloche_err *err)
 {
 	note(p, "?");
+	if (fault_of(p) == NO_OWNERS || fault_of(p) == IN_DOUBT)
+		snprintf(ret->doubt, sizeof(ret->doubt), "not everywhere");
 	if (fault_of(p) != NO_PROBE)
 		return 0;
 	err_set(err, E_UNSUPPORTED, "no %s here", p->name);
@@ -52,7 +56,7 @@ static int create(struct supervisor *s, const struct provider *p, struct cloche_
 	note(p, "!");
 	if (fault_of(p) == WORKS)
 		return 0;
-	if (fault_of(p) == NO_ROOM)
+	if (fault_of(p) == NO_ROOM || fault_of(p) == IN_DOUBT)
 		return err_set(err, E_DENIED, "no room of %s", p->name);
 	return err_set(err, E_SYSTEM, "%s fails", p->name);
 }
@@ -132,8 +136,10 @@ static void others_come_in_their_order(void)
 static void a_wish_is_not_passed_on(void)
 {
 	static const enum fault how[] = {NO_ROOM, WORKS, WORKS, WORKS},
-				here[] = {NO_PROBE, WORKS, WORKS, WORKS};
+				here[] = {NO_PROBE, WORKS, WORKS, WORKS},
+				doubt[] = {IN_DOUBT, WORKS, WORKS, WORKS};
 
+	check_choice("auto", doubt, "native! native?", E_DENIED, "no room of native");
 	check_choice("auto", how, "native! native?", E_DENIED, "no room of native");
 	check_choice(PROVIDER_AUTO_OR_NONE, how, "native! native?", E_DENIED, "no room of native");
 	inside = true;
@@ -169,8 +175,12 @@ static void none_makes_it(void)
 static void without_isolation(void)
 {
 	static const enum fault all[] = {NO_PROBE, NO_PROBE, NO_PROGRAM, WORKS},
-				even_that[] = {NO_PROBE, NO_PROGRAM, NO_PROGRAM, NO_ROOM};
+				even_that[] = {NO_PROBE, NO_PROGRAM, NO_PROGRAM, NO_ROOM},
+				owners[] = {NO_OWNERS, NO_PROGRAM, NO_PROGRAM, WORKS};
 
+	check_choice(PROVIDER_AUTO_OR_NONE, owners, "native! native? subprocess!", 0,
+		"provider subprocess makes the sandbox, as others do not work: native: native "
+		"fails");
 	check_choice(PROVIDER_AUTO_OR_NONE, all, "native! native? podman? subprocess!", 0,
 		"provider subprocess makes the sandbox, as others do not work: native: native "
 		"fails; podman: no podman here");

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
+#include "jail/caps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +107,7 @@ struct idmap idmap_choose(const char *room_id, uint32_t uid, uint32_t gid)
 
 	if (geteuid() == 0) {
 		m.base = pick_range(room_id);
-		m.range = map_covers("/proc/self/uid_map", m.base) &&
+		m.range = caps_have(CAPS_SYS_ADMIN) && map_covers("/proc/self/uid_map", m.base) &&
 			  map_covers("/proc/self/gid_map", m.base);
 	}
 	if (m.range)
@@ -128,8 +129,12 @@ int idmap_write_self(
 		return r;
 	snprintf(text, sizeof(text), "%u %u 1", m->uid, outer_uid);
 	r = write_text("/proc/self/uid_map", text, err);
-	if (r < 0)
+	if (r < 0) {
+		if (outer_uid == 0)
+			err_hint(err, "root needs the capability SETFCAP for it, or be an ordinary "
+				      "user");
 		return r;
+	}
 	snprintf(text, sizeof(text), "%u %u 1", m->gid, outer_gid);
 	return write_text("/proc/self/gid_map", text, err);
 }

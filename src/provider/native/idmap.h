@@ -18,7 +18,8 @@ struct idmap {
 /* Choose the mapping. Root of the host gets a range that no account uses: the one that /etc/subuid
  * and /etc/subgid grant to root, if they do, else one of 4094 ranges from 0x70000000 up, picked by
  * the room's id (systemd leaves those free). Every other user, and root if the range does not exist
- * (inside another user namespace), gets a single id: its own, which is uid and gid inside. */
+ * (inside another user namespace) or it has no capability SYS_ADMIN to copy mounts (in a
+ * container), gets a single id: its own, which is uid and gid inside. */
 struct idmap idmap_choose(const char *room_id, uint32_t uid, uint32_t gid);
 
 /* Called by the process itself in its new namespace: write the map of the single id. outer_*: its

@@ -84,11 +84,21 @@ static int mount_set(int tree, uint64_t attrs)
 	return sys_mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &a) < 0 ? -errno : 0;
 }
 
-int mount_idmap(int tree, int userns_fd)
+static int idmap(int tree, int userns_fd, unsigned flags)
 {
 	struct mount_attr a = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)userns_fd};
 
-	return sys_mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &a) < 0 ? -errno : 0;
+	return sys_mount_setattr(tree, "", AT_EMPTY_PATH | flags, &a) < 0 ? -errno : 0;
+}
+
+int mount_idmap(int tree, int userns_fd)
+{
+	return idmap(tree, userns_fd, AT_RECURSIVE);
+}
+
+int mount_idmap_top(int tree, int userns_fd)
+{
+	return idmap(tree, userns_fd, 0);
 }
 
 int mount_clone(int dirfd, const char *path, uint64_t attrs, struct cloche_err *err)

@@ -34,6 +34,9 @@ _warn_unused_ int mount_guard(int mount, const char *path, const struct room_mou
 /* Map the owners in the tree by that user namespace. Return 0 or -errno. */
 _warn_unused_ int mount_idmap(int tree, int userns_fd);
 
+/* The same for the mount on top alone, whatever is mounted below it. */
+_warn_unused_ int mount_idmap_top(int tree, int userns_fd);
+
 /* Attach a tree at path relative to dirfd ("" for dirfd itself). name is for messages. */
 _warn_unused_ int mount_attach(
 	int tree, int dirfd, const char *path, const char *name, struct cloche_err *err);

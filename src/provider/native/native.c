@@ -25,7 +25,7 @@
 static int native_probe(
 	const struct provider *provider, struct provider_about *ret, struct cloche_err *err)
 {
-	static const enum probe_feature needed[] = {PROBE_NAMESPACES, PROBE_SECCOMP};
+	static const enum probe_feature needed[] = {PROBE_NAMESPACES, PROBE_PROC, PROBE_SECCOMP};
 	struct provider_check p;
 	size_t i;
 
@@ -38,6 +38,10 @@ static int native_probe(
 			return r;
 		}
 	}
+	/* Rooms that mount nothing of this file system work all the same. */
+	probe_one(PROBE_IDMAP, &p);
+	if (!p.works)
+		snprintf(ret->doubt, sizeof(ret->doubt), "%.250s: %.250s", p.detail, p.remedy);
 	return 0;
 }
 

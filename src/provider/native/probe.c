@@ -95,7 +95,8 @@ static int try_overlay(char *detail, struct cloche_err *err)
 	return r < 0 ? r : mount_new("overlay", options, PARTS_QUIET, err);
 }
 
-/* The child waits in its own namespaces while the parent maps them. */
+/* The child waits in its own namespaces while the parent maps them. The current directory is what a
+ * run from here would mount. */
 static int try_idmap(char *detail, struct cloche_err *err)
 {
 	struct idmap ids = idmap_choose("probe", 0, 0);
@@ -103,7 +104,7 @@ static int try_idmap(char *detail, struct cloche_err *err)
 	pid_t pid;
 
 	if (!ids.range) {
-		snprintf(detail, PROVIDER_TEXT_MAX, "not needed by an ordinary user");
+		snprintf(detail, PROVIDER_TEXT_MAX, "not needed: a sandbox has one id alone");
 		return 0;
 	}
 	pid = ns_clone(-1, &pidfd, err);
@@ -118,10 +119,12 @@ static int try_idmap(char *detail, struct cloche_err *err)
 	if (r == 0)
 		r = idmap_open_ns(pid, &userns, err);
 	if (r == 0) {
-		tree = mount_clone(AT_FDCWD, "/tmp", 0, err);
-		r = tree < 0 ? tree : mount_idmap(tree, userns);
+		tree = mount_clone(AT_FDCWD, ".", 0, err);
+		r = tree < 0 ? tree : mount_idmap_top(tree, userns);
 		if (tree >= 0 && r < 0)
-			r = err_sys(err, -r, "show /tmp with its own owners");
+			r = err_sys(err, -r,
+				"the file system of this directory cannot show files with their "
+				"owners");
 	}
 	snprintf(detail, PROVIDER_TEXT_MAX, "ids from %u", ids.base);
 	kill(pid, SIGKILL);
@@ -195,8 +198,9 @@ static const struct {
 		"an outer container may forbid mounts"},
 	[PROBE_OVERLAY] = {"overlay", IN_NAMESPACES, false, try_overlay,
 		"--root DIR does not work; --root host does. Linux 5.11 or newer has it"},
-	[PROBE_IDMAP] = {"idmapped mounts", FORKED, false, try_idmap,
-		"root cannot mount the workspace writable; run cloche as an ordinary user"},
+	[PROBE_IDMAP] = {"idmapped mounts", FORKED, true, try_idmap,
+		"root cannot mount it writable: use a directory on ext4, xfs, btrfs or tmpfs (in a "
+		"container: a volume), or run cloche as an ordinary user, or with --no-workspace"},
 	[PROBE_CAPTURE] = {"network capture", IN_NAMESPACES, false, try_capture,
 		"--allow does not work; rooms without network do"},
 	[PROBE_SECCOMP] = {"seccomp", FORKED, true, try_seccomp,

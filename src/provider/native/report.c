@@ -120,6 +120,11 @@ int native_await_report(int sock, struct native_room *ret, struct cloche_err *er
 			ret->io_fd = fds[0];
 			continue;
 		}
+		/* Nobody took it, as the child failed before it heard the parent. */
+		if (rep.kind == NATIVE_USER && fds_n == 1) {
+			fd_close(fds[0]);
+			continue;
+		}
 		if (rep.kind != REPORT_LAYERS)
 			break;
 		if (fds_n == MAX_FDS) {

@@ -216,7 +216,9 @@ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err
 			continue;
 		err_sys(err, -e, "mount %s: its file system cannot show files with their owners",
 			m->source);
-		err_hint(err, "mount it read-only (:ro), or run cloche as the user who owns it");
+		err_hint(err, "use a directory on ext4, xfs, btrfs or tmpfs (in a container: a "
+			      "volume), mount it read-only (:ro), or run cloche as an ordinary "
+			      "user");
 		return err ? -err->code : -E_SYSTEM;
 	}
 	return 0;
