@@ -51,7 +51,9 @@ static int ask(const cloche_sandbox *sb, struct asking *ret, struct cloche_err *
 		.cwd = ret->cwd,
 		.env = environ,
 		.shown = ret->shown,
-		.writable = ret->writable};
+		.writable = ret->writable,
+		.workspace = sb->workspace,
+		.workspace_inside = sb->workspace ? sb->mounts[0].target : NULL};
 	return 0;
 }
 
@@ -68,6 +70,18 @@ static int append_dir(cloche_sandbox *sb, const char *dir, struct cloche_err *er
 	return 0;
 }
 
+/* What the user set stays. */
+static int add_variable(cloche_sandbox *sb, const char *variable, struct cloche_err *err)
+{
+	_cleanup_(freep) char *name = str_dup(str_make(variable, strcspn(variable, "=")));
+
+	if (!name)
+		return err_nomem(err);
+	return strv_env_get(sb->env, name)
+		       ? 0
+		       : cloche_sandbox_set_env(sb, name, strchr(variable, '=') + 1, err);
+}
+
 static int apply(cloche_sandbox *sb, const struct toolchain *t, struct cloche_err *err)
 {
 	int r = 0;
@@ -81,6 +95,8 @@ static int apply(cloche_sandbox *sb, const struct toolchain *t, struct cloche_er
 			err);
 	for (char *const *d = t->dirs; r == 0 && d && *d; d++)
 		r = append_dir(sb, *d, err);
+	for (char *const *v = t->vars; r == 0 && v && *v; v++)
+		r = add_variable(sb, *v, err);
 	for (char *const *note = t->notes; r == 0 && note && *note; note++)
 		if (strv_add(&sb->tools, str_from(*note)) < 0)
 			r = err_nomem(err);
@@ -122,7 +138,12 @@ int cloche_sandbox_add_tool(cloche_sandbox *sb, const char *tool, cloche_err *er
 	r = add(sb, path, false, NULL, err);
 	if (r <= 0)
 		return r;
-	if (strchr(tool, '/')) {
+	if (strcmp(tool, "nvm") == 0 || strcmp(tool, "sdk") == 0) {
+		r = err_set(err, E_NOT_FOUND,
+			"tool %s: it is a function of your shell, which is of no use inside", tool);
+		err_hint(err, "name the program whose version it chose, such as --tool %s",
+			tool[0] == 'n' ? "node" : "java");
+	} else if (strchr(tool, '/')) {
 		r = err_set(err, E_NOT_FOUND, "tool %s: there is no such program", tool);
 		err_hint(err, "it has to be a file that may be executed");
 	} else {
@@ -178,6 +199,11 @@ static int add_in_workspace(cloche_sandbox *sb, const char *command, struct cloc
 	/* Use its own name, so that the link's directory shows who may have made the link. */
 	leaves = !fs_is_within(real, sb->workspace);
 	r = add(sb, leaves ? named : real, !leaves, NULL, err);
+	/* What it needs may be in the changes that were kept. */
+	if (r == -E_NOT_FOUND && sb->keep_changes) {
+		err_clear(err);
+		return 0;
+	}
 	return r > 0 ? 0 : r;
 }
 

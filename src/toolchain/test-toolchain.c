@@ -129,6 +129,11 @@ static void describe(const struct toolchain *t, struct buf *out)
 		add_home(out, *d);
 		must(buf_add_char(out, '\n') == 0);
 	}
+	for (char *const *v = t->vars; v && *v; v++) {
+		must(buf_add_str(out, STR("var ")) == 0);
+		add_home(out, *v);
+		must(buf_add_char(out, '\n') == 0);
+	}
 	if (t->program) {
 		must(buf_add_str(out, STR("run ")) == 0);
 		add_home(out, t->program);
@@ -247,6 +252,21 @@ static void pyenv(void)
 	expect("python3", "mount ~/.pyenv/versions/3.11.4\npath ~/.pyenv/versions/3.11.4/bin\n"
 			  "run ~/.pyenv/versions/3.11.4/bin/python3\n");
 	expect_error("python2", E_NOT_FOUND, "pyenv");
+	/* The manager itself, with all that it looks at; and where its root is another one. */
+	script("~/.pyenv/libexec/pyenv", "/usr/bin/env bash");
+	link_to("~/.pyenv/bin/pyenv", "~/.pyenv/libexec/pyenv");
+	expect("~/.pyenv/bin/pyenv", "mount ~/.pyenv\npath ~/.pyenv/bin\nvar PYENV_ROOT=~/.pyenv\n"
+				     "run ~/.pyenv/bin/pyenv\n");
+	script("@/rb/libexec/rbenv", "/usr/bin/env bash");
+	program("@/rb/versions/3.3.0/bin/ruby");
+	must(asprintf(&env[1], "RBENV_ROOT=%s", place("@/rb")) > 0);
+	expect("@/rb/libexec/rbenv", "mount @/rb\npath @/rb/libexec\nvar RBENV_ROOT=@/rb\n"
+				     "run @/rb/libexec/rbenv\n");
+	expect("@/rb/versions/3.3.0/bin/ruby", "mount @/rb/versions/3.3.0\n"
+					       "path @/rb/versions/3.3.0/bin\n"
+					       "run @/rb/versions/3.3.0/bin/ruby\n");
+	free(env[1]);
+	env[1] = NULL;
 	/* The person's wish for the system's. */
 	free(env[0]);
 	env[0] = strdup("PYENV_VERSION=system");
@@ -497,6 +517,32 @@ static void files_of_a_room(void)
 	expect("deploy", "mount ~/bin/deploy\npath ~/bin\nrun ~/bin/deploy\n");
 }
 
+/* An environment that was made inside names itself by its path there. */
+static void made_inside(void)
+{
+	_cleanup_(toolchain_done) struct toolchain t = TOOLCHAIN_INIT;
+	char *shown[] = {NULL, NULL};
+
+	fresh(NULL, NULL);
+	q.writable = q.shown = shown;
+	shown[0] = cwd;
+	put("~/project/.venv/pyvenv.cfg", "home = /usr/bin\n", 0644);
+	link_to("~/project/.venv/bin/python3", "/usr/bin/env");
+	put("~/project/.venv/bin/pip", "#!/workspace/.venv/bin/python3\n", 0755);
+	put("~/project/.venv/bin/gone", "#!/workspace/.venv/bin/python2\n", 0755);
+	put("~/project/.venv/bin/up", "#!/workspace/../secret\n", 0755);
+	program("~/secret");
+	check_int(
+		toolchain_add_needs(&q, place("~/project/.venv/bin/pip"), &t, &err), -E_NOT_FOUND);
+	q.workspace = cwd;
+	q.workspace_inside = "/workspace";
+	check_int(toolchain_add_needs(&q, place("~/project/.venv/bin/pip"), &t, &err), 0);
+	check_int(
+		toolchain_add_needs(&q, place("~/project/.venv/bin/gone"), &t, &err), -E_NOT_FOUND);
+	check_int(toolchain_add_needs(&q, place("~/project/.venv/bin/up"), &t, &err), -E_DENIED);
+	check_int(t.mounts_n, 0);
+}
+
 static void mounts_are_not_made_twice(void)
 {
 	_cleanup_(toolchain_done) struct toolchain t = TOOLCHAIN_INIT;
@@ -541,6 +587,7 @@ int main(void)
 	run_test(loaders);
 	run_test(too_wide);
 	run_test(files_of_a_room);
+	run_test(made_inside);
 	run_test(mounts_are_not_made_twice);
 	fs_remove_tree(AT_FDCWD, top);
 	return tap_done();

@@ -23,6 +23,29 @@ bool tool_is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
 }
 
+char *tool_cut_below(const char *path, const char *dir, unsigned levels)
+{
+	const char *at = fs_below(path, dir);
+
+	if (!at || !*at)
+		return NULL;
+	for (; levels > 0; levels--) {
+		at += strcspn(at, "/");
+		/* The program itself is no directory. */
+		if (!*at)
+			return NULL;
+		at += strspn(at, "/");
+	}
+	return at - path > 1 ? str_dup(str_make(path, (size_t)(at - path) - 1)) : NULL;
+}
+
+char *tool_path_outside(const struct toolchain_query *q, const char *path)
+{
+	const char *below = q->workspace ? fs_below(path, q->workspace_inside) : NULL;
+
+	return below && *below ? fs_join(q->workspace, below) : strdup(path);
+}
+
 static struct str next_word(struct str *s)
 {
 	size_t n = 0;

@@ -8,6 +8,7 @@
  * a variable, the file of the project or of one of the directories above it, the user's default. */
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/strv.h"
 #include "toolchain/toolchain.h"
 
 #include <dirent.h>
@@ -96,6 +97,18 @@ static const struct env_manager env_managers[] = {
 	{"RBENV_ROOT", ".rbenv", "RBENV_VERSION", ".ruby-version"},
 	{"GOENV_ROOT", ".goenv", "GOENV_VERSION", ".go-version"},
 };
+
+int tool_home_add_variable(const struct toolchain_query *q, const char *root, char ***vars)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(env_managers); i++) {
+		const struct env_manager *m = &env_managers[i];
+		_cleanup_(freep) char *dir = tool_home_dir(q, m->variable, m->below);
+
+		if (dir && strcmp(dir, root) == 0)
+			return strv_env_set(vars, m->variable, root);
+	}
+	return 0;
+}
 
 /* versions/WANTED, or the highest that begins with "WANTED.", or, for the null view, the highest of
  * all; heap. */

@@ -76,6 +76,7 @@ void toolchain_done(struct toolchain *t)
 	}
 	free(t->mounts);
 	strv_free(t->dirs);
+	strv_free(t->vars);
 	strv_free(t->notes);
 	free(t->program);
 	*t = TOOLCHAIN_INIT;
@@ -256,10 +257,15 @@ static const struct place places[] = {
 	{"FNM_DIR", ".local/share/fnm/node-versions", 1, true},
 	{NULL, ".fnm/node-versions", 1, true},
 	{NULL, ".volta/tools/image", 2, true},
-	{NULL, ".pyenv/versions", 1, true},
-	{NULL, ".nodenv/versions", 1, true},
-	{NULL, ".rbenv/versions", 1, true},
-	{NULL, ".goenv/versions", 1, true},
+	{"PYENV_ROOT", ".pyenv/versions", 1, true, "versions"},
+	{"NODENV_ROOT", ".nodenv/versions", 1, true, "versions"},
+	{"RBENV_ROOT", ".rbenv/versions", 1, true, "versions"},
+	{"GOENV_ROOT", ".goenv/versions", 1, true, "versions"},
+	/* The managers themselves: of no use without their versions and settings. */
+	{"PYENV_ROOT", ".pyenv", 0, false},
+	{"NODENV_ROOT", ".nodenv", 0, false},
+	{"RBENV_ROOT", ".rbenv", 0, false},
+	{"GOENV_ROOT", ".goenv", 0, false},
 	{NULL, ".asdf/installs", 2, true},
 	{NULL, ".local/share/mise/installs", 2, true},
 	{NULL, ".local/share/uv/python", 1, true},
@@ -275,31 +281,13 @@ static const struct place places[] = {
 	{"PNPM_HOME", ".local/share/pnpm", 0, false},
 };
 
-/* The part of path that is dir and `levels` more components. Heap; NULL if path is not below
- * that. */
-static char *cut_below(const char *path, const char *dir, unsigned levels)
-{
-	const char *at = fs_below(path, dir);
-
-	if (!at || !*at)
-		return NULL;
-	for (; levels > 0; levels--) {
-		at += strcspn(at, "/");
-		/* The program itself is no directory. */
-		if (!*at)
-			return NULL;
-		at += strspn(at, "/");
-	}
-	return at - path > 1 ? str_dup(str_make(path, (size_t)(at - path) - 1)) : NULL;
-}
-
 static char *known_place(const struct search *s, const char *path, bool runtimes_only)
 {
 	const char *opt = s->q->opt ? s->q->opt : "/opt";
-	char *found = runtimes_only ? NULL : cut_below(path, opt, 1);
+	char *found = runtimes_only ? NULL : tool_cut_below(path, opt, 1);
 
 	if (!found && !runtimes_only)
-		found = cut_below(path, "/home/linuxbrew/.linuxbrew", 0);
+		found = tool_cut_below(path, "/home/linuxbrew/.linuxbrew", 0);
 	for (size_t i = 0; !found && i < ARRAY_SIZE(places); i++) {
 		const struct place *p = &places[i];
 
@@ -312,9 +300,9 @@ static char *known_place(const struct search *s, const char *path, bool runtimes
 		const char *dir = p->in_own ? in_own : own;
 
 		if (below)
-			found = cut_below(path, below, p->levels);
+			found = tool_cut_below(path, below, p->levels);
 		if (!found && dir)
-			found = cut_below(path, dir, p->levels);
+			found = tool_cut_below(path, dir, p->levels);
 	}
 	return found;
 }
@@ -394,6 +382,16 @@ static char *owner_of(const struct search *s, const char *path)
 	return root ? root : runtime_above(s, path);
 }
 
+/* Shows a tool's own directory, and what that needs. */
+static int show_root(struct search *s, const char *root, int depth)
+{
+	int r = show(s, root);
+
+	if (r == 0 && tool_home_add_variable(s->q, root, &s->t->vars) < 0)
+		r = err_nomem(s->err);
+	return r < 0 ? r : add_venv_home(s, root, depth);
+}
+
 /* Shows what the file (without links) belongs to. */
 static int show_owner(struct search *s, const char *real, int depth)
 {
@@ -410,8 +408,7 @@ static int show_owner(struct search *s, const char *real, int depth)
 		err_hint(s->err, "mount what it needs with --mount");
 		return r;
 	}
-	r = show(s, root);
-	return r < 0 ? r : add_venv_home(s, root, depth);
+	return show_root(s, root, depth);
 }
 
 /* --- what a file asks for --- */
@@ -445,7 +442,8 @@ static int add_needs(struct search *s, const char *file, int depth)
 		err_hint(s->err, "look at the first line of %s", file);
 		return r;
 	}
-	found = needs.by_name ? toolchain_find(s->q, interpreter, NULL) : strdup(interpreter);
+	found = needs.by_name ? toolchain_find(s->q, interpreter, NULL)
+			      : tool_path_outside(s->q, interpreter);
 	if (!found && !needs.by_name)
 		return err_nomem(s->err);
 	/* The kernel starts nothing but programs. The author of the file may only want to see what
@@ -479,15 +477,11 @@ static char *settle_dir(struct search *s, const char *path)
 static int show_owner_of_link(struct search *s, const char *name, const char *real, int depth)
 {
 	_cleanup_(freep) char *root = NULL;
-	int r;
 
 	if (strcmp(name, real) == 0 || is_there(s, name))
 		return 0;
 	root = owner_of(s, name);
-	if (!root || !may_be_own(s, root))
-		return 0;
-	r = show(s, root);
-	return r < 0 ? r : add_venv_home(s, root, depth);
+	return !root || !may_be_own(s, root) ? 0 : show_root(s, root, depth);
 }
 
 /* Whether just this file was mounted. */

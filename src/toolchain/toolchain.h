@@ -21,6 +21,8 @@ struct toolchain_query {
 	 * NULL-terminated. A file there names what its author wants, not what the user wants, so
 	 * only run-times in well-known places are shown for it. */
 	char *const *writable;
+	/* A directory of the host that has another path inside. A file may name either. */
+	const char *workspace, *workspace_inside;
 };
 
 struct toolchain_mount {
@@ -33,6 +35,7 @@ struct toolchain {
 	size_t mounts_n;
 	char **dirs;   /* for PATH inside, in this order */
 	char *program; /* path inside of the last program that was asked for */
+	char **vars;   /* NAME=VALUE */
 	char **notes;  /* a line for each mount */
 };
 
@@ -72,6 +75,18 @@ _warn_unused_ int tool_read_needs(const char *file, struct tool_needs *ret);
  * stand-in; E_NOT_FOUND if it is, and the version that it wants is not installed. */
 _warn_unused_ int tool_home_resolve(
 	const struct toolchain_query *q, const char *path, char **ret, struct cloche_err *err);
+
+/* If `root` is the directory of a version manager that looks for it in the home (pyenv and those
+ * made after it), which is another one inside, add the variable that names it. 0 or -ENOMEM. */
+_warn_unused_ int tool_home_add_variable(
+	const struct toolchain_query *q, const char *root, char ***vars);
+
+/* The part of path that is dir and `levels` more components. Heap; NULL if path is not below that.
+ */
+char *tool_cut_below(const char *path, const char *dir, unsigned levels);
+
+/* The host's path of what a file names by its path inside. Heap. */
+char *tool_path_outside(const struct toolchain_query *q, const char *path);
 
 /* $VARIABLE, or that place below the home. Heap; NULL if there is neither. */
 char *tool_home_dir(const struct toolchain_query *q, const char *variable, const char *below);
