@@ -7,7 +7,7 @@
  *
  * A command finds its files where the host has them. So a working directory that a room would show
  * at another path is replaced by the host's, a file worker is told which paths differ, and there is
- * a home directory for the commands. */
+ * a home directory for the commands, in which they begin if there is no workspace. */
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/place.h"
@@ -35,7 +35,7 @@ static struct plain {
 	size_t grants_n;
 	struct place places[PLACES_MAX];
 	size_t places_n;
-	bool tcp;
+	bool tcp, at_home;
 	uint64_t memory;
 	struct narrow narrow;
 } plain;
@@ -67,6 +67,10 @@ static bool read_argument(char *const **at)
 
 	if (strcmp(word, "tcp") == 0) {
 		plain.tcp = true;
+		return true;
+	}
+	if (strcmp(word, "at-home") == 0) {
+		plain.at_home = true;
 		return true;
 	}
 	if (init_read_number(word, "nofile=", &plain.narrow.nofile) ||
@@ -152,12 +156,29 @@ int plain_main(char *const *argv)
 	return r;
 }
 
+/* Without a workspace, the default of a room is its root, which is the machine's here. */
+static int begin_at_home(char **dir)
+{
+	char *home;
+
+	if (!plain.at_home || (*dir && strcmp(*dir, "/") != 0))
+		return 0;
+	home = strdup(plain.home);
+	if (!home)
+		return -ENOMEM;
+	free(*dir);
+	*dir = home;
+	return 0;
+}
+
 static int change_cwd(struct exec_spec *s)
 {
 	char *cwd;
 	int r = s->cwd ? places_find(plain.places, plain.places_n, str_from(s->cwd), &cwd) : 0;
 
-	if (r <= 0)
+	if (r == 0)
+		return begin_at_home(&s->cwd);
+	if (r < 0)
 		return r;
 	free(s->cwd);
 	s->cwd = cwd;
@@ -167,11 +188,12 @@ static int change_cwd(struct exec_spec *s)
 /* Tell a file worker, which gets paths of the room from its client. */
 static int add_places(struct exec_spec *s)
 {
-	int r = 0;
+	int r;
 
 	if (strv_count(s->argv) < 2 || strcmp(s->argv[0], ROOMCTL_INIT_PATH) != 0 ||
 		strcmp(s->argv[1], "files") != 0)
 		return 0;
+	r = s->argv[2] ? begin_at_home(&s->argv[2]) : 0;
 	for (size_t i = 0; r == 0 && i < plain.places_n; i++) {
 		r = strv_add(&s->argv, STR("at"));
 		if (r == 0)

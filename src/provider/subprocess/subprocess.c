@@ -251,6 +251,14 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 	return 0;
 }
 
+static bool has_workspace(const struct room_spec *spec)
+{
+	for (size_t i = 0; i < spec->mounts_n; i++)
+		if (strcmp(spec->mounts[i].target, "/workspace") == 0)
+			return true;
+	return false;
+}
+
 static int make_home(const char *id, struct args *a, struct cloche_err *err)
 {
 	_cleanup_fd_ int base = rundir_open(err), home = -1;
@@ -317,6 +325,8 @@ static int make(struct subprocess *s, const struct room_spec *spec, struct cloch
 		add(&a, spec->init_path);
 		if (spec->net == ROOM_NET_HOST)
 			add(&a, "tcp");
+		if (!has_workspace(spec))
+			add(&a, "at-home");
 		add_number(&a, "nofile", spec->limits.nofile);
 		add_number(&a, "file-size", spec->limits.file_bytes);
 		add_number(&a, "memory", spec->limits.memory_bytes);
