@@ -4,6 +4,7 @@
 #include "config/agentgate.h"
 #include "base/str.h"
 #include "provider/names.h"
+#include "sandbox/options.h"
 #include "sandbox/sandbox.h"
 
 #include <stdio.h>
@@ -99,6 +100,13 @@ static int set_image(const struct reading *r, const struct value *v, struct cloc
 	return cloche_sandbox_set_root(r->sb, root, err);
 }
 
+static int set_user(const struct reading *r, const struct value *v, struct cloche_err *err)
+{
+	int e = option_user(r->sb, v->text, err);
+
+	return e < 0 ? err_wrap(err, e, PREFIX "%s", v->name) : 0;
+}
+
 static int set_cpus(const struct reading *r, const struct value *v, struct cloche_err *err)
 {
 	cloche_sandbox_set_cpus(r->sb, (uint64_t)v->number);
@@ -149,6 +157,7 @@ static const struct variable variables[] = {
 	{{{SANDBOX "TIMEOUT", 1000, 60, 86400}, {SANDBOX "TIMEOUT_SECONDS", 1000, 60, 86400}},
 		"timeout", set_timeout},
 	{{{SANDBOX "IMAGE"}}, "root", set_image},
+	{{{SANDBOX "USER"}}, "user", set_user},
 	{{{SANDBOX "AUTO_CLEANUP_MINUTES", 60000, 1, 60},
 		 {SANDBOX "CLEANUP_INTERVAL_MS", 1, 0, 3600000}},
 		NULL, set_cleanup},

@@ -16,7 +16,7 @@ static void forget_all(void)
 	static const char *const names[] = {"SANDBOX_PROVIDER", "SANDBOX_NETWORK",
 		"SANDBOX_NETWORK_MODE", "SANDBOX_CPU_LIMIT", "SANDBOX_CPU_COUNT",
 		"SANDBOX_MEMORY_MB", "SANDBOX_TIMEOUT", "SANDBOX_TIMEOUT_SECONDS", "SANDBOX_IMAGE",
-		"SANDBOX_AUTO_CLEANUP_MINUTES", "SANDBOX_CLEANUP_INTERVAL_MS",
+		"SANDBOX_USER", "SANDBOX_AUTO_CLEANUP_MINUTES", "SANDBOX_CLEANUP_INTERVAL_MS",
 		"MAX_CONCURRENT_RUNS", "SDK_ENABLE_SANDBOX", "SANDBOX_DISK_MB", "OTHER"};
 	char name[64];
 
@@ -62,6 +62,9 @@ static void each_does_what_it_says(void)
 	check_int(read_with("SANDBOX_PROVIDER", "local", &sb, &a), 0);
 	check_z(sb->provider, "subprocess");
 	check(a.cleanup_ms == 300000 && a.max_runs == 5 && a.sandboxed);
+	cloche_sandbox_free(sb);
+	check_int(read_with("SANDBOX_USER", "agentgate:1000", &sb, &a), 0);
+	check_z(sb->user, "agentgate:1000");
 	cloche_sandbox_free(sb);
 	for (int i = 0; i < 2; i++) {
 		check_int(
@@ -132,7 +135,7 @@ static void what_cannot_be_is_refused(void)
 {
 	static const char *const rows[][2] = {{"SANDBOX_PROVIDER", "e2b"},
 		{"SANDBOX_PROVIDER", "no such"}, {"SANDBOX_NETWORK", "bridge"},
-		{"SANDBOX_NETWORK_MODE", "host"}, {"SANDBOX_DISK_MB", "1"},
+		{"SANDBOX_NETWORK_MODE", "host"}, {"SANDBOX_DISK_MB", "1"}, {"SANDBOX_USER", ":"},
 		{"SDK_ENABLE_SANDBOX", "maybe"}};
 	struct agentgate a;
 	char full[64];
