@@ -415,7 +415,8 @@ static int execute(cloche_task *task, const void *prompt, size_t length, struct 
 	}
 	began = clock_mono_usec();
 	r = run_agent(task, run, err);
-	if (r < 0 && task_may_do_without_room(task))
+	/* What is refused to a room is not given without one. */
+	if (r < 0 && r != -E_DENIED && r != -E_USAGE && task_may_do_without_room(task))
 		r = run_without_room(task, text, err);
 	task->wall_ms = (clock_mono_usec() - began) / USEC_PER_MSEC;
 	if (finish(task, request, r == 0, &later) < 0 && r == 0) {
