@@ -50,7 +50,8 @@ void occupy(const char *id)
 	must(cloche_instance_open(id, &i, &err) == 0 &&
 		cloche_run_new_in(i, argv, &run, &err) == 0);
 	cloche_run_set_detached(run, true);
-	must(cloche_run_execute(run, &err) == 0);
+	if (cloche_run_execute(run, &err) < 0)
+		tap_fail("exec: %s", err.message);
 	cloche_run_free(run);
 	cloche_instance_free(i);
 }
