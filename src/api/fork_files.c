@@ -255,18 +255,24 @@ static bool on_change(const cloche_change *change, void *user)
 	return s->r == 0;
 }
 
-/* Make the copy of a mount that has two paths known by the second one, too. */
+/* Make the copy of a mount that has two paths known by the second one, too. A record does not name
+ * it, as it is this machine's. */
 static int link_second(struct fork_copy *c, const struct room_mount *m, struct cloche_err *err)
 {
 	const char *also = sandbox_second_path(c->made, m);
 	_cleanup_(freep) char *around = also ? parent_of(also) : NULL;
+	struct files_recorder *recorder = c->to->recorder;
 	int r;
 
 	if (!also || is_mounted_in(c->becomes, also, false) ||
 		is_mounted_in(c->becomes, also, true))
 		return 0;
+	c->to->recorder = NULL;
 	r = around ? cloche_files_mkdir(c->to, around, 0755, true, err) : err_nomem(err);
-	return r < 0 ? r : cloche_files_symlink(c->to, m->target, also, err);
+	if (r == 0)
+		r = cloche_files_symlink(c->to, m->target, also, err);
+	c->to->recorder = recorder;
+	return r;
 }
 
 int fork_copy_files(struct fork_copy *c, struct cloche_err *err)

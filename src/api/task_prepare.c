@@ -138,7 +138,7 @@ static int set_user(cloche_sandbox *sb, struct cloche_err *err)
 
 	if (has_no_room(sb))
 		return 0;
-	r = sandbox_names_user(sb) ? 0 : set_string(&sb->user, "root", err);
+	r = sandbox_names_user(sb) ? 0 : set_string(&sb->user, "0", err);
 	if (r == 0)
 		r = sandbox_find_user(sb, &user, err);
 	if (r < 0)

@@ -40,10 +40,12 @@ static int judge_source(const struct apart_own *apart, const struct room_spec *s
 	return ret->path ? 0 : err_nomem(err);
 }
 
-/* A later mount hides an earlier one at or below its target. The hidden mount is left out: Landlock
- * could not hide it, and an engine need not make it. */
+/* A later mount hides an earlier one at or below its target, unless that one has a second path. The
+ * hidden mount is left out: Landlock could not hide it, and an engine need not make it. */
 static bool is_hidden(const struct room_spec *spec, size_t i)
 {
+	if (spec->mounts[i].also)
+		return false;
 	for (size_t k = i + 1; k < spec->mounts_n; k++)
 		if (!spec->mounts[k].guard &&
 			fs_is_within(spec->mounts[i].target, spec->mounts[k].target))
