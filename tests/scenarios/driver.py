@@ -148,7 +148,7 @@ class Connection:
                 data = self._add_extension(data, b"\0\0", c["sni_body"].encode("latin-1"))
             if c["records"]:
                 data = self._split_records(data, c["records"])
-            data += c["behind"].encode("latin-1")
+            data += (c["behind"] or "").encode("latin-1")
             if c["chop"]:
                 for i in range(0, len(data), c["chop"]):
                     self.sock.sendall(data[i:i + c["chop"]])
