@@ -246,7 +246,8 @@ static void as_an_ordinary_user(void)
 		tap_count = tap_failed = 0;
 		set_runtime("user");
 		tap_dir(usual);
-		must(setenv("XDG_RUNTIME_DIR", usual, 1) == 0 && setenv("HOME", usual, 1) == 0);
+		must(setenv("XDG_RUNTIME_DIR", usual, 1) == 0 && setenv("HOME", usual, 1) == 0 &&
+			unsetenv("XDG_STATE_HOME") == 0);
 		run_all(whole_list);
 		fs_remove_tree(AT_FDCWD, usual);
 		exit(tap_done());
