@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <string.h>
 #include <unistd.h>
 
 struct finder {
@@ -19,10 +20,19 @@ struct finder {
 
 enum { FINDER_RECORDS = 1 }; /* the flag of a directory with records of worktrees */
 
-static enum find_kind finder_kind(const struct obeyed *row, bool dir)
+/* Git tracks nothing below a name .git. What lies elsewhere may be tracked, so inside, too, it has
+ * to be what the project has. in: the git directory; "" is the mount itself. */
+static enum find_kind finder_hooks_kind(const char *in, const char *path)
+{
+	return !in[0] || strncmp(path, ".git/", 5) == 0 || strstr(path, "/.git/") ? FIND_HOOKS
+										  : FIND_READ_ONLY;
+}
+
+static enum find_kind finder_kind(
+	const struct obeyed *row, const char *in, const char *path, bool dir)
 {
 	if (dir && row->below == OBEYED_HOOKS)
-		return FIND_HOOKS;
+		return finder_hooks_kind(in, path);
 	return !dir || row->protect == OBEYED_READONLY ? FIND_READ_ONLY : FIND_PINNED;
 }
 
@@ -38,7 +48,8 @@ static int finder_found(struct finder *f, const struct walk_item *in, int fd, co
 		fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		(!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
 		return 0;
-	return f->calls->found(f->calls->user, path, &st, finder_kind(row, S_ISDIR(st.st_mode)));
+	return f->calls->found(
+		f->calls->user, path, &st, finder_kind(row, in->path, path, S_ISDIR(st.st_mode)));
 }
 
 /* Git's other directories, often thousands, hold nothing that is obeyed. */
@@ -61,9 +72,9 @@ static int finder_hooks(struct finder *f, const struct walk_item *in, int fd, co
 	if (!judge_hooks(&j, path, sizeof(path)))
 		return 0;
 	hooks = fs_open_beneath(f->walk.root, path, O_PATH | O_DIRECTORY);
-	return hooks >= 0 && fstat(hooks, &st) == 0
-		       ? f->calls->found(f->calls->user, path, &st, FIND_HOOKS)
-		       : 0;
+	return hooks >= 0 && fstat(hooks, &st) == 0 ? f->calls->found(f->calls->user, path, &st,
+							      finder_hooks_kind(in->path, path))
+						    : 0;
 }
 
 /* Reports the record of a worktree. Returns 1 if it need not be searched: nobody uses the record of

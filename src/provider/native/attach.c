@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the mounts are attached in their order, each where the room's tree leads at
- * that moment, and beneath its root (target.h). A second name comes later: it is a copy of the
- * first one with all that was mounted in it, so both show the same. Directories are closed last,
- * when nothing has to be made in them any more. */
+ * that moment, and beneath its root (target.h). Directories of hooks are covered when all guards
+ * are in their places, as a guard is not found where something else is mounted. A second name comes
+ * later: it is a copy of the first one with all that was mounted in it, so both show the same.
+ * Directories are closed last, when nothing has to be made in them any more. */
 #include "provider/native/attach.h"
 #include "base/fd.h"
 #include "jail/sys.h"
@@ -110,8 +111,12 @@ int rootfs_attach_mounts(struct rootfs *r, const struct target_root *root, struc
 
 	for (i = 0; i < n && e == 0; i++) {
 		e = attach_mount(r, i, root, err);
-		if (e == 0 && r->spec->mounts[i].hooks)
-			e = githooks_cover(root, &r->spec->mounts[i], i, err);
+		if (e < 0)
+			err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
+	}
+	for (i = 0; i < n && e == 0; i++) {
+		e = r->spec->mounts[i].hooks ? githooks_cover(root, &r->spec->mounts[i], i, err)
+					     : 0;
 		if (e < 0)
 			err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
 	}
