@@ -91,6 +91,29 @@ static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 			       err);
 }
 
+/* Guard a part of a mount, and keep the directories around it in their places: a guard goes with
+ * what is renamed. */
+static int protect_with_parents(cloche_sandbox *sb, size_t mount, const char *path,
+	const struct stat *st, struct cloche_err *err)
+{
+	int r = 0;
+
+	for (const char *slash = strchr(path, '/'); r == 0 && slash;
+		slash = strchr(slash + 1, '/')) {
+		_cleanup_(freep) char *dir = strndup(path, (size_t)(slash - path));
+		_cleanup_fd_ int fd =
+			dir ? fs_open_beneath(sb->mounts[mount].fd, dir, O_PATH | O_DIRECTORY) : -1;
+		struct stat around;
+
+		if (!dir)
+			return err_nomem(err);
+		if (fd < 0 || fstat(fd, &around) < 0)
+			return err_sys(err, fd < 0 ? -fd : errno, "find %s", dir);
+		r = sandbox_add_guard(sb, mount, dir, &around, false, err);
+	}
+	return r < 0 ? r : sandbox_add_guard(sb, mount, path, st, true, err);
+}
+
 /* Guard the context in a mount that the room may write to. */
 static int protect_context_in(cloche_task *task, cloche_sandbox *sb, size_t mount, const char *path,
 	struct cloche_err *err)
@@ -106,7 +129,7 @@ static int protect_context_in(cloche_task *task, cloche_sandbox *sb, size_t moun
 	below = fs_below(path, top);
 	if (!below)
 		return 0;
-	return below[0] ? sandbox_add_guard(sb, mount, below, &st, true, err)
+	return below[0] ? protect_with_parents(sb, mount, below, &st, err)
 			: err_set(err, E_USAGE,
 				  "%s cannot be the context and be mounted for writing", path);
 }
