@@ -55,11 +55,13 @@ static int githooks_link(int view, int theirs, const char *own)
 	return 0;
 }
 
-static int githooks_open(
-	const struct target_root *root, const char *path, int *ret, struct cloche_err *err)
+/* Make and open a directory of the room's own. Return -1 if a link of the root leads elsewhere:
+ * what is there may be the host's (INV-HOST-UNCHANGED). */
+static int githooks_open(const struct target_root *root, const char *path)
 {
-	*ret = target_open(root, path, true, err);
-	return MIN(*ret, 0);
+	_cleanup_fd_ int fd = target_open(root, path, true, NULL);
+
+	return fd >= 0 && target_is_scratch(root, fd) ? TAKE_FD(fd) : -1;
 }
 
 int githooks_cover(const struct target_root *root, const struct room_mount *m, size_t number,
@@ -75,14 +77,12 @@ int githooks_cover(const struct target_root *root, const struct room_mount *m, s
 		return 0;
 	snprintf(own, sizeof(own), HOOKS "/%zu/own", number);
 	snprintf(ours, sizeof(ours), HOOKS "/%zu/view", number);
-	r = githooks_open(root, own, &theirs, err);
-	if (r == 0)
-		r = githooks_open(root, ours, &view, err);
+	theirs = githooks_open(root, own);
+	view = githooks_open(root, ours);
 	/* Then they are shown as they are. */
-	if (r == 0 && githooks_link(view, at, own) < 0)
+	if (theirs < 0 || view < 0 || githooks_link(view, at, own) < 0)
 		return 0;
-	if (r == 0)
-		r = githooks_write(view, err);
+	r = githooks_write(view, err);
 	if (r == 0)
 		r = tree = mount_clone(at, "", MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
 	if (r >= 0)

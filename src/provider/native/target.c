@@ -49,6 +49,13 @@ static bool is_scratch(const struct target_root *root, int dir, const struct sta
 	return false;
 }
 
+bool target_is_scratch(const struct target_root *root, int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && is_scratch(root, fd, &st);
+}
+
 /* Make the entry `name` in the directory `parent` and open it. */
 static int make_entry(const struct target_root *root, int parent, const char *name, bool dir,
 	const char *path, struct cloche_err *err)

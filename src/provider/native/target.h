@@ -20,6 +20,9 @@ struct target_root {
 /* Add the file system that fd is on, told from others by its mount. Return 0 or -errno. */
 _warn_unused_ int target_add_scratch(struct target_root *root, int fd);
 
+/* Return whether a directory (O_PATH) lies on one of these file systems. */
+bool target_is_scratch(const struct target_root *root, int fd);
+
 /* Open (O_PATH) what `path` leads to. If it does not exist, make it, a directory or an empty file,
  * and the missing directories above it. "a/b" and "/a/b" are the same. Errors: E_DENIED if making
  * it would write to the host, otherwise E_SYSTEM. Return the descriptor. */
