@@ -30,6 +30,7 @@ enum {
 	GUARDED = 4, /* it was read-only inside */
 	MODULES = 8, /* below node_modules, where only git obeys anything */
 	LINKED = 16, /* and GUARDED: some file there had another name when the room began */
+	HOOKED = 32, /* below hooks that a configuration names: none there names more */
 	MAX_TEXT = 32 * 1024 * 1024,
 };
 
@@ -341,7 +342,9 @@ static int look_hooks(struct looker *k, const struct seen *s)
 	char path[PATH_MAX], part[PATH_MAX];
 	struct stat st;
 
-	if (!judge_hooks(&j, path, sizeof(path)) || fstat(k->walk.root, &st) < 0)
+	/* The configuration itself may lie in the directory that it names. */
+	if (s->in->flags & HOOKED || !judge_hooks(&j, path, sizeof(path)) ||
+		fstat(k->walk.root, &st) < 0)
 		return 0;
 	for (size_t n = 0; n == 0 || path[n - 1]; n++) {
 		n += strcspn(path + n, "/");
@@ -357,7 +360,7 @@ static int look_hooks(struct looker *k, const struct seen *s)
 		moved |= around && after;
 	}
 	kept = look_kept(k->look, &st);
-	item.flags = kept ? look_guard(kept) : moved ? MOVED : 0;
+	item.flags = HOOKED | (kept ? look_guard(kept) : moved ? MOVED : 0U);
 	return walk_push(&k->walk, &top, path, &item);
 }
 
