@@ -5,8 +5,8 @@
  *
  * What is read and made here belongs to the room, and its processes may have changed it: a file is
  * read only if it is a regular one, so that nothing is waited for, and up to a bound; no link is
- * followed to what is written. Nothing of it is needed to start the process, so nothing is an error
- * except a lack of memory. */
+ * followed to what is written, or on the way there. Nothing of it is needed to start the process,
+ * so nothing is an error except a lack of memory. */
 #include "base/account.h"
 #include "base/buf.h"
 #include "base/fd.h"
@@ -22,13 +22,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define USER_ACCOUNTS "/etc/passwd"
 enum { USER_ACCOUNTS_MAX = 1 << 20, USER_NAME_MAX = 64 };
 
-static int user_open_regular(int flags)
+/* Open a directory of the root itself: not where a link of the root leads, as that may be a mount
+ * of the host (INV-HOST-UNCHANGED). */
+static int user_open_top(const char *path)
 {
+	return open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int user_open_accounts(int flags)
+{
+	_cleanup_fd_ int etc = user_open_top("/etc");
 	_cleanup_fd_ int fd =
-		open(USER_ACCOUNTS, flags | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+		etc < 0 ? -1
+			: openat(etc, "passwd",
+				  flags | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? TAKE_FD(fd) : -1;
@@ -38,7 +47,7 @@ static int user_open_regular(int flags)
 static bool user_find(uid_t uid, char name[USER_NAME_MAX], char home[PATH_MAX])
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(USER_ACCOUNTS_MAX);
-	_cleanup_fd_ int fd = user_open_regular(O_RDONLY);
+	_cleanup_fd_ int fd = user_open_accounts(O_RDONLY);
 	struct str f[ACCOUNT_FIELDS];
 	char number[16];
 
@@ -53,16 +62,21 @@ static bool user_find(uid_t uid, char name[USER_NAME_MAX], char home[PATH_MAX])
 	return true;
 }
 
-/* Make a home below /home, unless something is there. Return whether there is a directory. */
+/* Make a home directly in /home, unless something is there. Return whether there is a directory. */
 static bool user_make_home(const struct exec_spec *s, const char *home)
 {
-	_cleanup_fd_ int fd = -1;
+	const char *name = fs_below(home, "/home");
+	_cleanup_fd_ int top = -1, fd = -1;
 	bool made;
 	struct stat st;
 
+	if (!name || !name[0] || strchr(name, '/') || strcmp(name, ".") == 0 ||
+		strcmp(name, "..") == 0)
+		return false;
 	(void)mkdir("/home", 0755);
-	made = mkdir(home, 0700) == 0;
-	fd = open(home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	top = user_open_top("/home");
+	made = top >= 0 && mkdirat(top, name, 0700) == 0;
+	fd = top < 0 ? -1 : openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return false;
 	if (made && st.st_uid == geteuid() && st.st_uid != s->uid)
@@ -73,7 +87,7 @@ static bool user_make_home(const struct exec_spec *s, const char *home)
 static void user_add(const struct exec_spec *s, const char *name, const char *home)
 {
 	_cleanup_(buf_donep) struct buf line = BUF_INIT(PATH_MAX);
-	_cleanup_fd_ int fd = user_open_regular(O_WRONLY | O_APPEND);
+	_cleanup_fd_ int fd = user_open_accounts(O_WRONLY | O_APPEND);
 
 	if (fd >= 0 &&
 		buf_printf(&line, "%s:x:%u:%u::%s:/bin/sh\n", name, s->uid, s->gid, home) == 0)
@@ -93,7 +107,7 @@ int user_settle(struct exec_spec *s)
 	if (complete || !s->env)
 		return 0;
 	if (user_find(s->uid, name, home)) {
-		if (!has_home && fs_is_within(home, "/home"))
+		if (!has_home)
 			(void)user_make_home(s, home);
 	} else if (s->uid == 0) {
 		snprintf(name, sizeof(name), "root");
