@@ -164,24 +164,7 @@ static int protect_show_place(struct protector *p, int file, const char *path)
 	return 0;
 }
 
-/* Git inside must not take a worktree that the room does not have for a dead one, nor change what
- * is known of it. */
-static int protect_worktree(
-	void *user, const char *record, const struct stat *st, int file, const char *path)
-{
-	struct protector *p = user;
-	bool taken;
-	int r;
-
-	if (protect_shows(p->sb, file, path, &taken))
-		return 0;
-	r = protect_add(p, record, st, FIND_READ_ONLY);
-	if (r == 0 && !taken)
-		r = protect_show_place(p, file, path);
-	return r < 0 ? r : 1;
-}
-
-/* Keep the directories around the file in their places. */
+/* Keep the directories around a part of the mount in their places. */
 static int protect_around(struct protector *p, const char *rest)
 {
 	int fd = p->room->mounts[p->mount].fd, r = 0;
@@ -199,6 +182,25 @@ static int protect_around(struct protector *p, const char *rest)
 		r = protect_add(p, dir, &st, FIND_PINNED);
 	}
 	return r;
+}
+
+/* Git inside must not take a worktree that the room does not have for a dead one, nor change what
+ * is known of it. */
+static int protect_worktree(
+	void *user, const char *record, const struct stat *st, int file, const char *path)
+{
+	struct protector *p = user;
+	bool taken;
+	int r;
+
+	if (protect_shows(p->sb, file, path, &taken))
+		return 0;
+	r = protect_around(p, record);
+	if (r == 0)
+		r = protect_add(p, record, st, FIND_READ_ONLY);
+	if (r == 0 && !taken)
+		r = protect_show_place(p, file, path);
+	return r < 0 ? r : 1;
 }
 
 int protect_own_file(struct room_spec *ret, size_t mount, int file, struct cloche_err *err)
