@@ -14,6 +14,7 @@ enum { CHUNK = 64 * 1024 };
 struct logs_options {
 	bool follow, json, failed;
 	uint64_t offset;
+	uint64_t next, gone; /* where the next piece begins if nothing is gone; what was gone */
 	uint32_t exec;
 	struct terminal_filter filters[2];
 };
@@ -48,6 +49,8 @@ static bool on_output(bool is_stderr, uint64_t offset, const void *data, size_t 
 	struct logs_options *o = user;
 	bool ok;
 
+	o->gone += offset - o->next;
+	o->next = offset + length;
 	if (o->json)
 		ok = print_piece(is_stderr, offset, data, length);
 	else
@@ -96,15 +99,13 @@ static bool print_end(cloche_log *log, uint64_t at)
 /* Say what is missing. Return whether it is missing because of a failure. */
 static bool tell_missing(cloche_log *log, const struct logs_options *o)
 {
-	cloche_log_extent e = {0};
 	const char *why;
 	uint64_t lost;
 	char size[32];
 
-	(void)cloche_log_extent_now(log, &e, NULL);
-	if (e.start > o->offset && !o->json) {
-		format_size(e.start - o->offset, size, sizeof(size));
-		say("the first %s of the output are no longer kept", size);
+	if (o->gone && !o->json) {
+		format_size(o->gone, size, sizeof(size));
+		say("%s of the output are no longer kept", size);
 	}
 	if (!cloche_log_has_gap(log, &lost, &why))
 		return false;
@@ -119,6 +120,7 @@ static int logs_show(cloche_log *log, struct logs_options *o, cloche_err *err)
 	int r, signal_number;
 
 	signal(SIGPIPE, SIG_IGN);
+	o->next = at;
 	terminal_filter_open(&o->filters[0], STDOUT_FILENO, false);
 	terminal_filter_open(&o->filters[1], STDERR_FILENO, false);
 	if (o->follow) {
