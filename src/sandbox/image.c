@@ -109,14 +109,15 @@ static int find_or_pull(cloche_sandbox *sb, struct image_store *s, const char *n
 	struct image_found *ret, struct cloche_err *err)
 {
 	struct cloche_err why = CLOCHE_ERR_INIT;
+	bool foreign = is_for_a_registry(name);
 	int r;
 
-	if (pulls(sb, "always")) {
+	if (foreign && pulls(sb, "always")) {
 		r = pull(sb, s, name, err);
 		return r < 0 ? r : find(s, name, ret, err);
 	}
 	r = find(s, name, ret, err);
-	if (r != -E_NOT_FOUND || !pulls(sb, "missing") || !is_for_a_registry(name))
+	if (r != -E_NOT_FOUND || !foreign || !pulls(sb, "missing"))
 		return r;
 	r = pull(sb, s, name, &why);
 	if (r == 0) {
