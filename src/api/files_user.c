@@ -10,8 +10,8 @@
 
 enum { ACCOUNTS_MAX = 1 << 20 };
 
-/* Look a name up in an account file of the room. A number needs no account; *ret_group is then
- * left as it is. */
+/* Look a name up in an account file of the room. A number needs no account; *ret_group is then the
+ * same number. */
 static int find(cloche_files *f, const char *file, struct str name, uint32_t *ret_id,
 	uint32_t *ret_group, struct cloche_err *err)
 {
