@@ -285,7 +285,7 @@ static int run_agent(cloche_task *task, cloche_run *run, struct cloche_err *err)
 	int r;
 
 	atomic_store(&task->run, run);
-	if (atomic_load(&task->stops) > 0)
+	if (atomic_load(&task->phase) == TASK_STOPPING)
 		cloche_run_stop(run);
 	cloche_run_on_output(run, on_output, task);
 	cloche_run_on_warning(run, task->on_warning, task->on_warning_user);
@@ -432,29 +432,29 @@ static int execute(cloche_task *task, const void *prompt, size_t length, struct 
 int cloche_task_execute(cloche_task *task, const void *prompt, size_t length, cloche_err *err)
 {
 	struct cloche_err own = CLOCHE_ERR_INIT;
+	unsigned was = TASK_IDLE;
 	int r;
 
 	err = err ? err : &own;
-	if (atomic_exchange(&task->executing, true))
+	if (!atomic_compare_exchange_strong(&task->phase, &was, TASK_EXECUTING))
 		return err_set(err, E_BUSY, "the task is executing already");
 	reset(task);
-	atomic_store(&task->stops, 0);
 	r = sandbox_member_begin(&task->member, err);
 	if (r == 0) {
 		r = execute(task, prompt, length, err);
 		sandbox_member_end(&task->member);
 	}
-	atomic_store(&task->executing, false);
+	atomic_store(&task->phase, TASK_IDLE);
 	return r;
 }
 
 bool cloche_task_stop(cloche_task *task)
 {
+	unsigned was = TASK_EXECUTING;
 	cloche_run *run;
 
-	if (!atomic_load(&task->executing))
+	if (!atomic_compare_exchange_strong(&task->phase, &was, TASK_STOPPING) && was == TASK_IDLE)
 		return false;
-	atomic_fetch_add(&task->stops, 1);
 	atomic_fetch_add(&task->run_users, 1);
 	run = atomic_load(&task->run);
 	if (run)

@@ -14,6 +14,9 @@
 
 #include <stdatomic.h>
 
+/* One variable, so that nobody can be told to stop between two. */
+enum task_phase { TASK_IDLE, TASK_EXECUTING, TASK_STOPPING };
+
 struct cloche_task {
 	cloche_sandbox *sb;
 	struct sandbox_member member; /* of a task that cloche_sandbox_create_task() made */
@@ -28,10 +31,10 @@ struct cloche_task {
 	cloche_warning_fn on_progress, on_warning;
 	void *on_event_user, *on_typed_event_user, *on_progress_user, *on_warning_user;
 
-	atomic_bool executing;
+	atomic_uint phase; /* enum task_phase */
 	/* of the current execution, or of the last one */
 	_Atomic(cloche_run *) run;
-	atomic_uint run_users, stops;
+	atomic_uint run_users;
 	bool have_transcript;
 	struct agent_transcript transcript;
 	struct agent_markers markers;

@@ -274,6 +274,27 @@ static void test_one_execute_at_a_time(void)
 	cloche_sandbox_free(w.sb);
 }
 
+/* A task that says that it was told to stop does stop, however early it was told. */
+static void test_stop_at_once(void)
+{
+	struct worker w = {.sb = new_sandbox(), .prompt = "hang\n"};
+
+	must(cloche_sandbox_startup(w.sb, NULL) == 0);
+	w.task = create_ok(w.sb, "early", 0);
+	for (int i = 0; i < 50; i++) {
+		w.cancelled = 0;
+		must(pthread_create(&w.thread, NULL, work_once, &w) == 0);
+		while (!cloche_task_stop(w.task))
+			continue;
+		must(pthread_join(w.thread, NULL) == 0);
+		if (w.cancelled != 1)
+			break;
+	}
+	check_int(w.cancelled, 1);
+	cloche_task_free(w.task);
+	cloche_sandbox_free(w.sb);
+}
+
 int main(void)
 {
 	_cleanup_(freep) char *program = NULL;
@@ -298,6 +319,7 @@ int main(void)
 	run_test(test_shutdown_ends_what_hangs);
 	run_test(test_shutdown_at_any_moment);
 	run_test(test_one_execute_at_a_time);
+	run_test(test_stop_at_once);
 	(void)fs_remove_tree(AT_FDCWD, dir);
 	(void)fs_remove_tree(AT_FDCWD, base);
 	(void)fs_remove_tree(AT_FDCWD, runtime);
