@@ -503,6 +503,7 @@ int client_end(struct client *c, uint64_t grace_usec, struct cloche_err *err)
 		return err_nomem(err);
 	if (client_stop(c, grace_usec) < 0)
 		r = err_set(err, E_INTERNAL, "its supervisor has gone");
+	c->ending = true;
 	if (r == 0)
 		r = client_finish(c, &ended, err);
 	loop_timer_clear(&limit.timer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whoever waits for a supervisor that is stopped (SIGSTOP) would wait for ever, without a word. So
  * whoever waits looks now and then at the process at the other end. If it stands still, a question
- * fails, and so does a command whose time is over; a command that may take any time goes on
- * waiting, but this is said. Slowness is no reason: only the kernel's word that the process is
+ * fails, and so do a stop and a command whose time is over; a command that may take any time goes
+ * on waiting, but this is said. Slowness is no reason: only the kernel's word that the process is
  * stopped. */
 #include "base/clock.h"
 #include "base/fs.h"
@@ -68,7 +68,7 @@ static void watch_look(struct loop_timer *timer)
 	pid_t pid = watch_peer(c);
 
 	c->stopped = watch_is_stopped(pid) ? c->stopped + 1 : 0;
-	if (c->stopped >= LOOKS && (c->reply || watch_is_overdue(c))) {
+	if (c->stopped >= LOOKS && (c->reply || c->ending || watch_is_overdue(c))) {
 		c->failed = err_set(&c->failure, E_BUSY, "its supervisor is stopped");
 		err_hint(&c->failure, "\"kill -CONT %d\" continues it, \"cloche rm -f %s\" ends it",
 			(int)pid, c->id);
