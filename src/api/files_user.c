@@ -30,9 +30,11 @@ static int find(cloche_files *f, const char *file, struct str name, uint32_t *re
 	}
 	if (r < 0)
 		return err_wrap(err, r, "find \"%.*s\"", STR_FMT(name));
-	if (account_find(str_make(text, n), name, fields)) {
-		(void)!parse_u64(fields[ACCOUNT_ID], UINT32_MAX - 1, &id);
-		if (ret_group && parse_u64(fields[ACCOUNT_GROUP], UINT32_MAX - 1, &group) == 0)
+	/* A line without its numbers is none: the account must not become root's. */
+	if (account_find(str_make(text, n), name, fields) &&
+		parse_u64(fields[ACCOUNT_ID], UINT32_MAX - 1, &id) == 0 &&
+		(!ret_group || parse_u64(fields[ACCOUNT_GROUP], UINT32_MAX - 1, &group) == 0)) {
+		if (ret_group)
 			*ret_group = (uint32_t)group;
 	} else if (!number) {
 		return err_set(err, E_NOT_FOUND, "the sandbox has no \"%.*s\" in its %s",

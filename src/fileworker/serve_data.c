@@ -93,6 +93,8 @@ static int take_data(struct server *s, data_fn fn, void *user, int r, struct fil
 			if (files_send_error(&s->c, e) < 0)
 				return server_break(s, -ENOBUFS);
 			s->answered = true;
+			if (server_flush(s) < 0)
+				return s->broken_r;
 		}
 		got = server_recv(s, &f);
 		if (got < 0)

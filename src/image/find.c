@@ -172,14 +172,15 @@ static int find_user(struct image_store *s, const struct image_config *c, struct
 	struct str fields[ACCOUNT_FIELDS];
 	uint64_t id = 0, group = 0;
 
-	if (read_accounts(s, c, "passwd", &text, name, fields) < 0) {
+	/* A line without its numbers is none: the account must not become root's. */
+	if (read_accounts(s, c, "passwd", &text, name, fields) < 0 ||
+		parse_u64(fields[ACCOUNT_ID], UINT32_MAX - 1, &id) < 0 ||
+		parse_u64(fields[ACCOUNT_GROUP], UINT32_MAX - 1, &group) < 0) {
 		if (parse_u64(name, UINT32_MAX - 1, &id) < 0)
 			return not_there(name, "passwd", err);
 		ret->uid = (uint32_t)id;
 		return 0;
 	}
-	(void)!parse_u64(fields[ACCOUNT_ID], UINT32_MAX - 1, &id);
-	(void)!parse_u64(fields[ACCOUNT_GROUP], UINT32_MAX - 1, &group);
 	ret->uid = (uint32_t)id;
 	ret->gid = (uint32_t)group;
 	return 0;
