@@ -25,8 +25,7 @@ static bool read_argument(const char *text, struct narrow *n)
 		n->staying = true;
 		return true;
 	}
-	return init_read_number(text, "nofile=", &n->nofile) ||
-	       init_read_number(text, "file-size=", &n->file_bytes);
+	return narrow_take_word(n, text);
 }
 
 static int connect_out(struct cloche_err *err)

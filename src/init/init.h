@@ -50,9 +50,6 @@ void tree_signal(const struct proc *p, int signo);
 /* Kill our children and all their descendants whose parents are alive. */
 void tree_kill_children(void);
 
-/* Read an argument "KEY=NUMBER"; key ends with the "=". */
-bool init_read_number(const char *arg, const char *key, uint64_t *ret);
-
 /* Add HOME, USER and LOGNAME of the process's user where they are not set. Return 0 or -ENOMEM. */
 _warn_unused_ int user_settle(struct exec_spec *s);
 

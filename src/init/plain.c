@@ -9,7 +9,6 @@
  * at another path is replaced by the host's, a file worker is told which paths differ, and there is
  * a home directory for the commands, in which they begin if there is no workspace. */
 #include "base/fd.h"
-#include "base/parse.h"
 #include "base/place.h"
 #include "base/strv.h"
 #include "init/init.h"
@@ -22,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,7 +34,6 @@ static struct plain {
 	struct place places[PLACES_MAX];
 	size_t places_n;
 	bool tcp, at_home;
-	uint64_t memory;
 	struct narrow narrow;
 } plain;
 
@@ -53,13 +50,6 @@ static bool grant(const char *path, bool write)
 	return true;
 }
 
-bool init_read_number(const char *arg, const char *key, uint64_t *ret)
-{
-	size_t n = strlen(key);
-
-	return strncmp(arg, key, n) == 0 && parse_u64(str_from(arg + n), INT64_MAX, ret) == 0;
-}
-
 /* Read one argument with its values; *at is moved behind it. */
 static bool read_argument(char *const **at)
 {
@@ -73,9 +63,7 @@ static bool read_argument(char *const **at)
 		plain.at_home = true;
 		return true;
 	}
-	if (init_read_number(word, "nofile=", &plain.narrow.nofile) ||
-		init_read_number(word, "file-size=", &plain.narrow.file_bytes) ||
-		init_read_number(word, "memory=", &plain.memory))
+	if (narrow_take_word(&plain.narrow, word))
 		return true;
 	one = **at ? *(*at)++ : NULL;
 	if (!one)
@@ -102,8 +90,6 @@ static int narrow(struct cloche_err *err)
 		(void)grant(read_paths[i], false);
 	for (size_t i = 0; i < ARRAY_SIZE(write_paths); i++)
 		(void)grant(write_paths[i], true);
-	if (r == 0 && plain.memory)
-		r = caps_rlimit(RLIMIT_AS, plain.memory, err);
 	if (r == 0)
 		r = caps_join_keyring(err);
 	if (r == 0)

@@ -8,11 +8,11 @@ enum { CHANNEL_FD = 3 };
  * closed. Return the exit status. */
 int init_program(void);
 /* The same for a room that a provider's program has made: first connect to the supervisor and drop
- * rights. argv: "nofile=N", "file-size=N" (0: unchanged), "staying". */
+ * rights. argv: limits (narrow_put_word), "staying". */
 int enter_main(char *const *argv);
 /* The same in place of process 1 if there is no room. argv: "home DIR", "ro PATH", "rw PATH" (and
- * everything below), "at TARGET SOURCE" (for working directories and file workers), "nofile=N",
- * "file-size=N", "memory=N", "tcp". */
+ * everything below), "at TARGET SOURCE" (for working directories and file workers), limits
+ * (narrow_put_word), "tcp", "at-home". */
 int plain_main(char *const *argv);
 /* Connect standard input and output with a port of the room's loopback. Return the exit status.
  */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jail/narrow.h"
+#include "base/parse.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <sys/resource.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,29 +24,46 @@ static int narrow_leave_real_time(struct cloche_err *err)
 	return 0;
 }
 
+#define RESOURCE_KEY "rlimit="
+
+void narrow_put_word(int resource, uint64_t value, char ret[NARROW_WORD])
+{
+	snprintf(ret, NARROW_WORD, RESOURCE_KEY "%d:%llu", resource, (unsigned long long)value);
+}
+
+bool narrow_take_word(struct narrow *n, const char *word)
+{
+	struct str rest = str_from(word), number;
+	uint64_t resource;
+
+	if (!str_starts(rest, STR(RESOURCE_KEY)))
+		return false;
+	rest = str_from_index(rest, strlen(RESOURCE_KEY));
+	number = str_next(&rest, ':');
+	return parse_u64(number, RLIM_NLIMITS - 1, &resource) == 0 &&
+	       parse_u64(rest, INT64_MAX, &n->resources[resource]) == 0;
+}
+
 int narrow_limits(const struct narrow *n, struct cloche_err *err)
 {
-	const struct {
+	static const struct {
 		int resource;
 		uint64_t value;
-		bool is_set;
-	} rows[] = {
+	} always[] = {
 		/* With 0, the kernel would still start a core handler of the host; see
 		 * seccomp-gen.c. */
-		{RLIMIT_CORE, 1, true},
+		{RLIMIT_CORE, 1},
 		/* A cpu limit does not bind real-time processes. */
-		{RLIMIT_RTPRIO, 0, true},
-		{RLIMIT_NICE, 0, true},
-		{RLIMIT_NOFILE, n->nofile, n->nofile > 0},
-		{RLIMIT_FSIZE, n->file_bytes, n->file_bytes > 0},
-		/* The kernel counts per user namespace, so only the processes of the room. */
-		{RLIMIT_NPROC, n->pids, n->pids > 0},
+		{RLIMIT_RTPRIO, 0},
+		{RLIMIT_NICE, 0},
 	};
 	int r = narrow_leave_real_time(err);
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++)
-		if (rows[i].is_set)
-			r = caps_rlimit(rows[i].resource, rows[i].value, err);
+	for (int i = 0; i < RLIM_NLIMITS && r == 0; i++)
+		if (n->resources[i])
+			r = caps_rlimit(i, n->resources[i], err);
+	for (size_t i = 0; i < ARRAY_SIZE(always) && r == 0; i++)
+		r = caps_rlimit(always[i].resource, always[i].value, err);
 	return r;
 }
 

@@ -7,13 +7,20 @@
 #include "jail/seccomp.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 struct narrow {
 	bool nested;  /* processes in the room may make namespaces of their own */
 	bool staying; /* a directory of the host is mounted writable: nothing may be left there that
 		       * others could use (SECCOMP_ROOM_STAYING) */
-	uint64_t nofile, file_bytes, pids; /* as in struct room_limits; 0: unchanged */
+	uint64_t resources[RLIM_NLIMITS]; /* by RLIMIT_*; 0: unchanged */
 };
+
+/* One of these limits as a word of a program's arguments: "rlimit=NUMBER:VALUE". */
+enum { NARROW_WORD = 48 };
+void narrow_put_word(int resource, uint64_t value, char ret[NARROW_WORD]);
+/* Take such a word. Return false if it is none. */
+_warn_unused_ bool narrow_take_word(struct narrow *n, const char *word);
 
 /* Set the resource limits and leave real-time scheduling. */
 _warn_unused_ int narrow_limits(const struct narrow *n, struct cloche_err *err);

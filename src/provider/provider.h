@@ -106,6 +106,7 @@ struct provider_about {
 struct provider {
 	const char *name; /* "native" */
 	const char *path; /* of the provider's program; NULL: it is part of this one */
+	const struct limit_way *limits; /* how each is enforced: LIMITS_N rows (limit.h) */
 
 	/* Return 0 if a room could be made here, or an error that names the blocker and hints at
 	 * the remedy. Store in ret, which is empty, what it learns. */

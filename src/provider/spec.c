@@ -302,7 +302,7 @@ static const struct message *room_limits_message(void)
 	typedef struct room_limits self;
 	static const struct field fields[] = {
 #define OPTION(member, type, ...)
-#define LIMIT(member, ...) MESSAGE_ROW_U64(member)
+#define LIMIT(member, word, ...) MESSAGE_ROW_U64(member)
 #define VERB(...)
 #define MEMBER(member, type)
 #include "provider/options.def"

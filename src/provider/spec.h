@@ -56,15 +56,11 @@ struct room_mount {
 	bool hooks;  /* of a guard: it is a directory in which git looks for hooks */
 };
 
-/* Every limit of options.def; 0 means no limit (or the provider's default if there is one).
- * memory_bytes: for everything in the room together; swap is never used. cpus_milli: thousandths of
- * a cpu. pids: processes and threads, including init. tmpfs_bytes: for /tmp, /run, /dev/shm, /home
- * and the overlay together; 0: half of memory_bytes, or of the machine's memory; at most
- * memory_bytes, as their contents count as memory. nofile: descriptors of one process; 0: the hard
- * limit of the caller. file_bytes: the largest file that can be written. */
+/* Every limit of options.def, which says what each means; 0: no limit (or the provider's default if
+ * there is one). */
 struct room_limits {
 #define OPTION(member, type, ...)
-#define LIMIT(member, ...) uint64_t member;
+#define LIMIT(member, word, ...) uint64_t member;
 #define VERB(...)
 #define MEMBER(member, type)
 #include "provider/options.def"

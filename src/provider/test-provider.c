@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/strv.h"
+#include "provider/limit.h"
 #include "provider/names.h"
-#include "provider/provider.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -29,6 +29,49 @@ static void every_name_has_its_provider(void)
 		check(provider_find(str_from(none[i]), &err) == NULL);
 		check_int(err.code, E_NOT_FOUND);
 	}
+}
+
+/* That the tables are long enough, the compiler knows. */
+static void each_provider_answers_for_each_limit(void)
+{
+	static const struct provider *const providers[] = {
+		&native_provider, &program_provider, &subprocess_provider};
+
+	for (size_t i = 0; i < ARRAY_SIZE(providers); i++) {
+		unsigned times[LIMITS_N] = {0};
+
+		for (size_t k = 0; k < LIMITS_N; k++) {
+			const struct limit_way *way = &providers[i]->limits[k];
+
+			times[way->limit]++;
+			check(way->means != LIMIT_REFUSED || way->text);
+			check(way->means != LIMIT_BY_MAKER || way->word);
+		}
+		for (size_t k = 0; k < LIMITS_N; k++)
+			check_int(times[k], 1);
+	}
+}
+
+static void what_is_not_enforced_is_refused_or_said(void)
+{
+	struct room_limits l = {
+		.memory_bytes = 1, .cpus_milli = 2, .pids = 3, .cpus_optional = true};
+	struct room room;
+
+	room_init(&room, &native_provider);
+	check_int(limit_value(&l, LIMIT_memory_bytes), 1);
+	check_int(limit_value(&l, LIMIT_pids), 3);
+	err_clear(&err);
+	check_int(limit_lacks(&room, &l, LIMIT_memory_bytes, "why", &err), -E_LIMITS_UNAVAILABLE);
+	check_z(err.message, "the memory limit cannot be enforced: why");
+	check(strstr(err.hint, "leave --memory out") != NULL);
+	check_int(room.unenforced_n, 0);
+	check_int(limit_lacks(&room, &l, LIMIT_cpus_milli, "why", &err), 0);
+	check_z(room.unenforced[0], "the cpus limit: why");
+	l.best_effort = true;
+	check_int(limit_lacks(&room, &l, LIMIT_memory_bytes, "why", &err), 0);
+	check_int(room.unenforced_n, 2);
+	room_done(&room);
 }
 
 static void aliases_are_resolved(void)
@@ -127,6 +170,8 @@ static void what_is_lacking_is_said(void)
 int main(void)
 {
 	run_test(every_name_has_its_provider);
+	run_test(each_provider_answers_for_each_limit);
+	run_test(what_is_not_enforced_is_refused_or_said);
 	run_test(aliases_are_resolved);
 	run_test(unknown_names_get_the_list);
 	run_test(programs_are_found);

@@ -13,8 +13,11 @@ static const struct sandbox_option rows[] = {
 		.type = OPTION_##kind,                                                             \
 		.offset = offsetof(cloche_sandbox, member),                                        \
 		__VA_ARGS__},
-#define LIMIT(member, ...)                                                                         \
-	{.key = #member, .offset = offsetof(cloche_sandbox, limits.member), __VA_ARGS__},
+#define LIMIT(member, word, ...)                                                                   \
+	{.key = #member,                                                                           \
+		.name = word,                                                                      \
+		.offset = offsetof(cloche_sandbox, limits.member),                                 \
+		__VA_ARGS__},
 #define VERB(...) {__VA_ARGS__},
 #define MEMBER(member, kind)                                                                       \
 	{.key = #member, .type = OPTION_##kind, .offset = offsetof(cloche_sandbox, member)},

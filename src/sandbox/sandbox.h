@@ -45,7 +45,7 @@ struct cloche_sandbox {
 	void *on_pull_user;
 	struct room_limits limits;
 #define OPTION(member, type, ...) MEMBER_##type(member)
-#define LIMIT(member, ...)
+#define LIMIT(member, word, ...)
 #define VERB(...)
 #define MEMBER(member, type) MEMBER_##type(member)
 #include "provider/options.def"

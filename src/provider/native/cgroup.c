@@ -40,8 +40,11 @@ static void set_reason(
 
 static unsigned wanted(const struct cgroup_limits *l)
 {
-	return (l->memory_bytes ? 1u << CGROUP_MEMORY : 0) | (l->pids ? 1u << CGROUP_PIDS : 0) |
-	       (l->cpus_milli ? 1u << CGROUP_CPU : 0);
+	unsigned found = 0;
+
+	for (unsigned c = 0; c < CGROUP_N; c++)
+		found |= l->of[c] ? 1u << c : 0;
+	return found;
 }
 
 /* Return whether the machine has no swap. */
@@ -112,19 +115,13 @@ static int set_pids(const struct cgroup *g, const char *dir, uint64_t pids)
  * reason; inside, the limits are only shown. */
 static void set_limits(struct cgroup *g, const char *inside, const struct cgroup_limits *l)
 {
-	const struct {
-		enum cgroup_controller c;
-		uint64_t value;
-		int (*set)(const struct cgroup *g, const char *dir, uint64_t value);
-	} rows[] = {{CGROUP_MEMORY, l->memory_bytes, set_memory},
-		{CGROUP_CPU, l->cpus_milli, set_cpu}, {CGROUP_PIDS, l->pids, set_pids}};
+	static int (*const set[CGROUP_N])(
+		const struct cgroup *g, const char *dir, uint64_t value) = {
+		[CGROUP_MEMORY] = set_memory, [CGROUP_CPU] = set_cpu, [CGROUP_PIDS] = set_pids};
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		enum cgroup_controller c = rows[i].c;
+	for (unsigned c = 0; c < CGROUP_N; c++) {
 		const char *dir = inside ? inside : cgroup_dir(g, c);
-		int r = rows[i].value && dir && !g->reason[c][0]
-				? rows[i].set(g, dir, rows[i].value)
-				: 0;
+		int r = l->of[c] && dir && !g->reason[c][0] ? set[c](g, dir, l->of[c]) : 0;
 
 		if (r < 0 && !inside)
 			set_reason(g, c, "cannot set the limit in", dir, -r);

@@ -8,7 +8,7 @@
 #include "provider/provider.h"
 
 struct cgroup_limits {
-	uint64_t memory_bytes, cpus_milli, pids; /* 0: none */
+	uint64_t of[CGROUP_N]; /* bytes, processes, thousandths of a cpu; 0: none */
 };
 
 struct cgroup {

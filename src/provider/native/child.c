@@ -111,13 +111,18 @@ static int stage_descriptors(struct native_birth *b, struct cloche_err *err)
 static int stage_narrow(const struct native_birth *b, struct cloche_err *err)
 {
 	const struct room_limits *l = &b->rootfs.spec->limits;
-	const struct narrow narrow = {.nested = b->rootfs.spec->nested,
-		.staying = rootfs_writes_as_owner(&b->rootfs),
-		.nofile = l->nofile,
-		.file_bytes = l->file_bytes,
-		.pids = b->limit_pids ? l->pids : 0};
-	int r = narrow_limits(&narrow, err);
+	const struct limit_way *ways = native_provider.limits;
+	struct narrow narrow = {
+		.nested = b->rootfs.spec->nested, .staying = rootfs_writes_as_owner(&b->rootfs)};
+	int r;
 
+	for (size_t i = 0; i < LIMITS_N; i++)
+		if (ways[i].means == LIMIT_BY_RESOURCE)
+			narrow.resources[ways[i].number] = limit_value(l, ways[i].limit);
+	/* The kernel counts per user namespace, so only the processes of the room. */
+	if (b->limit_pids)
+		narrow.resources[RLIMIT_NPROC] = l->pids;
+	r = narrow_limits(&narrow, err);
 	/* Late, because a change of identity would undo this. */
 	if (r == 0)
 		r = ns_die_with_parent(b->report, err);

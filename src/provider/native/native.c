@@ -45,42 +45,47 @@ static int native_probe(
 	return 0;
 }
 
+static const struct limit_way limits[] = {
+	{LIMIT_memory_bytes, LIMIT_BY_GROUP, CGROUP_MEMORY},
+	{LIMIT_cpus_milli, LIMIT_BY_GROUP, CGROUP_CPU},
+	{LIMIT_pids, LIMIT_BY_GROUP, CGROUP_PIDS},
+	{LIMIT_nofile, LIMIT_BY_RESOURCE, RLIMIT_NOFILE},
+	{LIMIT_file_bytes, LIMIT_BY_RESOURCE, RLIMIT_FSIZE},
+	{LIMIT_tmpfs_bytes, LIMIT_BY_MOUNTS},
+};
+LIMITS_COMPLETE(limits);
+
+static struct cgroup_limits native_group_limits(const struct room_limits *l)
+{
+	struct cgroup_limits found = {0};
+
+	for (size_t i = 0; i < LIMITS_N; i++)
+		if (limits[i].means == LIMIT_BY_GROUP)
+			found.of[limits[i].number] = limit_value(l, limits[i].limit);
+	return found;
+}
+
 /* Make the group and judge what it lacks. */
 static int make_cgroup(struct native_room *n, struct native_birth *b, struct cloche_err *err)
 {
 	const struct room_limits *l = &b->rootfs.spec->limits;
-	const struct cgroup_limits limits = {l->memory_bytes, l->cpus_milli, l->pids};
-	const struct {
-		enum cgroup_controller c;
-		const char *name, *option;
-		bool optional;
-	} wanted[] = {{CGROUP_MEMORY, "the memory limit", "--memory", l->memory_optional},
-		{CGROUP_CPU, "the cpu limit", "--cpus", l->cpus_optional},
-		{CGROUP_PIDS, "the pids limit", "--pids", false}};
-	char text[512];
-	size_t i;
-	int r = cgroup_make(NULL, b->rootfs.spec->id, &limits, &n->ns.cgroup, err);
+	const struct cgroup_limits wanted = native_group_limits(l);
+	int r = cgroup_make(NULL, b->rootfs.spec->id, &wanted, &n->ns.cgroup, err);
 
-	for (i = 0; i < ARRAY_SIZE(wanted) && r == 0; i++) {
-		const char *why = cgroup_lacks(&n->ns.cgroup, wanted[i].c);
+	for (size_t i = 0; i < LIMITS_N && r == 0; i++) {
+		enum cgroup_controller c = (enum cgroup_controller)limits[i].number;
+		const char *why =
+			limits[i].means == LIMIT_BY_GROUP ? cgroup_lacks(&n->ns.cgroup, c) : NULL;
 
 		if (!why)
 			continue;
 		/* The kernel can count only this limit per user namespace. */
-		if (wanted[i].c == CGROUP_PIDS) {
+		if (c == CGROUP_PIDS) {
 			b->limit_pids = true;
 			if (!b->rootfs.ids.range)
 				continue;
 		}
-		if (l->best_effort || wanted[i].optional) {
-			snprintf(text, sizeof(text), "%s: %s", wanted[i].name, why);
-			r = room_add_unenforced(&n->ns.base, text, err);
-			continue;
-		}
-		r = err_set(err, E_LIMITS_UNAVAILABLE, "%s cannot be enforced: %s", wanted[i].name,
-			why);
-		err_hint(err, "leave %s out, or say --limits best-effort to run without it",
-			wanted[i].option);
+		r = limit_lacks(&n->ns.base, l, limits[i].limit, why, err);
 	}
 	return r;
 }
@@ -375,11 +380,10 @@ static int native_wait(struct room *room, struct room_exit *ret, struct cloche_e
 static int native_plan(const struct provider *p, const struct room_spec *spec, struct buf *out,
 	struct cloche_err *err)
 {
-	const struct room_limits *l = &spec->limits;
-	const struct cgroup_limits limits = {l->memory_bytes, l->cpus_milli, l->pids};
+	const struct cgroup_limits wanted = native_group_limits(&spec->limits);
 	int r = room_spec_check(spec, err);
 
-	return r < 0 ? r : cgroup_plan(NULL, spec->id, &limits, out, err);
+	return r < 0 ? r : cgroup_plan(NULL, spec->id, &wanted, out, err);
 }
 
 static int native_record(const struct room *room, struct buf *out, struct cloche_err *err)
@@ -452,6 +456,7 @@ static struct room *native_destroy(struct room *room)
 
 const struct provider native_provider = {
 	.name = "native",
+	.limits = limits,
 	.probe = native_probe,
 	.plan = native_plan,
 	.create = native_create,

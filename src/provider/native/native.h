@@ -2,6 +2,7 @@
 #pragma once
 /* The native room. Shared by the files of this folder. */
 
+#include "provider/limit.h"
 #include "provider/native/imageroot.h"
 #include "provider/native/nsroom.h"
 #include "provider/native/rootfs.h"

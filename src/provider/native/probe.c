@@ -161,7 +161,7 @@ static int try_landlock(char *detail, struct cloche_err *err)
 static int try_cgroup(char *detail, struct cloche_err *err)
 {
 	const struct cgroup_limits limits = {
-		.memory_bytes = 1 << 30, .cpus_milli = 1000, .pids = 1000};
+		.of = {[CGROUP_MEMORY] = 1 << 30, [CGROUP_CPU] = 1000, [CGROUP_PIDS] = 1000}};
 	struct cgroup g = CGROUP_INIT;
 	char name[32];
 	unsigned c;

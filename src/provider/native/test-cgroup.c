@@ -197,7 +197,8 @@ static void what_is_not_ours_is_left_alone(void)
 
 static void a_limit_that_cannot_be_set_leaves_a_reason(void)
 {
-	const struct cgroup_limits limits = {.memory_bytes = 1 << 20, .cpus_milli = 500, .pids = 5};
+	const struct cgroup_limits limits = {
+		.of = {[CGROUP_MEMORY] = 1 << 20, [CGROUP_CPU] = 500, [CGROUP_PIDS] = 5}};
 	_cleanup_(buf_donep) struct buf plan = BUF_INIT(4096);
 	char line[TAP_DIR_BYTES + 32];
 	struct cgroup g;

@@ -6,6 +6,7 @@
 #include "base/macro.h"
 #include "base/program.h"
 #include "ipc/roomctl.h"
+#include "jail/narrow.h"
 #include "provider/native/parts.h"
 #include "provider/program/operations.h"
 
@@ -39,26 +40,32 @@ static int check(const struct room_spec *s, struct cloche_err *err)
 	return 0;
 }
 
+const struct limit_way program_limits[] = {
+	{LIMIT_memory_bytes, LIMIT_BY_MAKER, .word = "memory"},
+	{LIMIT_cpus_milli, LIMIT_BY_MAKER, .word = "cpus-milli"},
+	{LIMIT_pids, LIMIT_BY_MAKER, .word = "pids"},
+	{LIMIT_nofile, LIMIT_BY_RESOURCE, RLIMIT_NOFILE, .word = "nofile"},
+	{LIMIT_file_bytes, LIMIT_BY_RESOURCE, RLIMIT_FSIZE},
+	{LIMIT_tmpfs_bytes, LIMIT_BY_MOUNTS},
+};
+LIMITS_COMPLETE(program_limits);
+
 static int add_limits(struct buf *out, const struct room_limits *l)
 {
-	const struct {
-		const char *key;
-		uint64_t n;
-		bool optional;
-	} rows[] = {{"memory", l->memory_bytes, l->memory_optional},
-		{"cpus-milli", l->cpus_milli, l->cpus_optional}, {"pids", l->pids, false},
-		{"nofile", l->nofile, false}};
 	char text[32];
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		snprintf(text, sizeof(text), "%llu", (unsigned long long)rows[i].n);
-		if (rows[i].n)
-			LINE(rows[i].key, text);
+	for (size_t i = 0; i < LIMITS_N; i++) {
+		const struct limit_way *way = &program_limits[i];
+		uint64_t n = limit_value(l, way->limit);
+
+		if (!n || !way->word)
+			continue;
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+		LINE(way->word, text);
+		if (!l->best_effort && limit_is_optional(l, way->limit))
+			LINE("optional", way->word);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].n && rows[i].optional)
-			LINE("optional", rows[i].key);
 	if (l->best_effort)
 		LINE("best-effort");
 	return r;
@@ -132,16 +139,23 @@ static int add_mounts(
 /* Engines need not know the limits that are arguments of init. */
 static int add_init(struct buf *out, const struct room_spec *s)
 {
-	char nofile[48], file_size[48];
-	bool writes = false;
+	const char *words[LIMITS_N + 5] = {"init", ROOMCTL_INIT_PATH, "room"};
+	char limits[LIMITS_N][NARROW_WORD];
+	size_t n = 3;
 
-	for (size_t i = 0; i < s->mounts_n; i++)
-		writes = writes || !s->mounts[i].ro;
-	snprintf(nofile, sizeof(nofile), "nofile=%llu", (unsigned long long)s->limits.nofile);
-	snprintf(file_size, sizeof(file_size), "file-size=%llu",
-		(unsigned long long)s->limits.file_bytes);
-	return words_add_line(out, "init", ROOMCTL_INIT_PATH, "room", nofile, file_size,
-		writes ? "staying" : NULL, NULL);
+	for (size_t i = 0; i < s->mounts_n && n == 3; i++)
+		if (!s->mounts[i].ro)
+			words[n++] = "staying";
+	for (size_t i = 0; i < LIMITS_N; i++) {
+		const struct limit_way *way = &program_limits[i];
+		uint64_t value = limit_value(&s->limits, way->limit);
+
+		if (way->means != LIMIT_BY_RESOURCE || !value)
+			continue;
+		narrow_put_word(way->number, value, limits[i]);
+		words[n++] = limits[i];
+	}
+	return words_add_all(out, words);
 }
 
 /* Add the labels of the sandbox, and those by which cloche and AgentGate recognise a container. */

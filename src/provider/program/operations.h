@@ -3,6 +3,7 @@
 /* Shared by the files of this folder. */
 
 #include "base/buf.h"
+#include "provider/limit.h"
 #include "provider/native/judge.h"
 #include "provider/native/nsroom.h"
 #include "provider/native/rootfs.h"
@@ -53,6 +54,7 @@ _warn_unused_ int process_run(const struct provider *p, const struct process_ask
 char **process_settings(char *const *env);
 
 /* --- describe.c --- */
+extern const struct limit_way program_limits[];
 /* Describe the room that the program has to make, in lines. dir: the room's own directory on the
  * host. */
 _warn_unused_ int describe_room(const struct room_spec *spec, const struct judged_source *sources,

@@ -244,14 +244,9 @@ static int bound_sockets(struct program_room *r, const struct room_spec *spec,
 	e = r->ns.cgroup.version ? cgroup_bound_sockets(&r->ns.cgroup, l->memory_bytes) : -ENOENT;
 	if (e == 0)
 		return 0;
-	snprintf(why, sizeof(why), "memory: what sockets hold cannot be limited in its group: %s",
+	snprintf(why, sizeof(why), "what sockets hold cannot be limited in its group: %s",
 		err_errno_text(-e));
-	if (l->best_effort || l->memory_optional)
-		return room_add_unenforced(&r->ns.base, why, err);
-	e = err_set(err, E_LIMITS_UNAVAILABLE, "the memory limit cannot be enforced: %s",
-		why + sizeof("memory:"));
-	err_hint(err, "leave --memory out, or say --limits best-effort to run without it");
-	return e;
+	return limit_lacks(&r->ns.base, l, LIMIT_memory_bytes, why, err);
 }
 
 static int make(struct program_room *r, const struct room_spec *spec,
@@ -324,6 +319,7 @@ static int program_create(const struct provider *p, const struct room_spec *spec
 }
 
 const struct provider program_provider = {
+	.limits = program_limits,
 	.probe = program_probe,
 	.plan = program_plan,
 	.create = program_create,

@@ -19,6 +19,18 @@ static int add_word(struct buf *out, struct str word)
 	return r;
 }
 
+int words_add_all(struct buf *out, const char *const *words)
+{
+	int r = 0;
+
+	for (size_t i = 0; words[i] && r == 0; i++) {
+		r = i ? buf_add_char(out, ' ') : 0;
+		if (r == 0)
+			r = add_word(out, str_from(words[i]));
+	}
+	return r == 0 ? buf_add_char(out, '\n') : r;
+}
+
 int words_add_line(struct buf *out, ...)
 {
 	const char *word;

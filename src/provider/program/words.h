@@ -8,6 +8,8 @@
  * or backslash, is written as \0 and three octal digits, as printf %b of a shell reads it. An empty
  * word is written as \0000, which no other word contains. Return 0 or -ENOMEM. */
 _warn_unused_ int words_add_line(struct buf *out, ...) __attribute__((sentinel));
+/* The same of an array that ends with NULL. */
+_warn_unused_ int words_add_all(struct buf *out, const char *const *words);
 
 /* Limits: the size of an answer, the longest text in it that is shown, and the number of "cannot"
  * lines. */

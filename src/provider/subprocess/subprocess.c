@@ -10,10 +10,11 @@
 #include "base/strv.h"
 #include "ipc/rundir.h"
 #include "jail/landlock.h"
+#include "jail/narrow.h"
 #include "jail/sys.h"
+#include "provider/limit.h"
 #include "provider/native/judge.h"
 #include "provider/native/proctree.h"
-#include "provider/provider.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -101,35 +102,30 @@ static int check(const struct room_spec *spec, struct cloche_err *err)
 	return 0;
 }
 
+static const struct limit_way limits[] = {
+	{LIMIT_memory_bytes, LIMIT_BY_RESOURCE, RLIMIT_AS,
+		"the memory limit is that of each process"},
+	{LIMIT_cpus_milli, LIMIT_REFUSED, .text = "provider subprocess has no control group"},
+	{LIMIT_pids, LIMIT_REFUSED, .text = "provider subprocess has no control group"},
+	{LIMIT_nofile, LIMIT_BY_RESOURCE, RLIMIT_NOFILE},
+	{LIMIT_file_bytes, LIMIT_BY_RESOURCE, RLIMIT_FSIZE},
+	{LIMIT_tmpfs_bytes, LIMIT_REFUSED, .text = "provider subprocess has no tmpfs"},
+};
+LIMITS_COMPLETE(limits);
+
 static int check_limits(struct room *room, const struct room_limits *l, struct cloche_err *err)
 {
-	const struct {
-		uint64_t value;
-		bool optional;
-		const char *option, *text;
-	} rows[] = {{l->cpus_milli, l->cpus_optional, "--cpus",
-			    "the cpu limit: provider subprocess has no control group"},
-		{l->pids, false, "--pids",
-			"the pids limit: provider subprocess has no control group"},
-		{l->tmpfs_bytes, false, "--tmpfs-size",
-			"the tmpfs limit: provider subprocess has none"}};
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++) {
-		if (!rows[i].value)
+	for (size_t i = 0; i < LIMITS_N && r == 0; i++) {
+		const struct limit_way *way = &limits[i];
+
+		if (!limit_value(l, way->limit) || !way->text)
 			continue;
-		if (l->best_effort || rows[i].optional) {
-			r = room_add_unenforced(room, rows[i].text, err);
-			continue;
-		}
-		err_set(err, E_LIMITS_UNAVAILABLE, "%s", rows[i].text);
-		err_hint(err, "leave %s out, or say --limits best-effort to run without it",
-			rows[i].option);
-		return -E_LIMITS_UNAVAILABLE;
+		r = way->means == LIMIT_REFUSED ? limit_lacks(room, l, way->limit, way->text, err)
+						: room_add_unenforced(room, way->text, err);
 	}
-	return r == 0 && l->memory_bytes
-		       ? room_add_unenforced(room, "the memory limit is that of each process", err)
-		       : r;
+	return r;
 }
 
 static int note_walls(struct room *room, const struct room_spec *spec, struct cloche_err *err)
@@ -167,12 +163,18 @@ static void add(struct args *a, const char *text)
 	a->failed |= strv_add(&a->v, str_from(text)) < 0;
 }
 
-static void add_number(struct args *a, const char *key, uint64_t value)
+static void add_limits(struct args *a, const struct room_limits *l)
 {
-	char text[64];
+	char word[NARROW_WORD];
 
-	snprintf(text, sizeof(text), "%s=%llu", key, (unsigned long long)value);
-	add(a, text);
+	for (size_t i = 0; i < LIMITS_N; i++) {
+		uint64_t value = limit_value(l, limits[i].limit);
+
+		if (limits[i].means != LIMIT_BY_RESOURCE || !value)
+			continue;
+		narrow_put_word(limits[i].number, value, word);
+		add(a, word);
+	}
 }
 
 /* A source goes as a descriptor, as its path may lead elsewhere by then (INV-NAMED-ONCE). */
@@ -327,9 +329,7 @@ static int make(struct subprocess *s, const struct room_spec *spec, struct cloch
 			add(&a, "tcp");
 		if (!has_workspace(spec))
 			add(&a, "at-home");
-		add_number(&a, "nofile", spec->limits.nofile);
-		add_number(&a, "file-size", spec->limits.file_bytes);
-		add_number(&a, "memory", spec->limits.memory_bytes);
+		add_limits(&a, &spec->limits);
 		r = add_mounts(&a, spec, sources, err);
 	}
 	if (r == 0)
@@ -452,6 +452,7 @@ static int subprocess_create(const struct provider *p, const struct room_spec *s
 
 const struct provider subprocess_provider = {
 	.name = PROVIDER_UNSANDBOXED,
+	.limits = limits,
 	.probe = subprocess_probe,
 	.plan = subprocess_plan,
 	.create = subprocess_create,
