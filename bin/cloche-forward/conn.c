@@ -133,7 +133,7 @@ static int watch(struct conn *c, int side, void (*cb)(struct loop_io *, uint32_t
 }
 
 static void on_host(struct loop_io *io, uint32_t events);
-static void on_room(struct loop_io *io, uint32_t events);
+static void conn_on_room(struct loop_io *io, uint32_t events);
 
 static void move(struct conn *c)
 {
@@ -160,7 +160,7 @@ static void move(struct conn *c)
 	for (int i = 0; i < 2; i++)
 		if (owes[i]) /* it may send more, and nothing goes there now to carry the ACK */
 			fd_acknowledge(c->fds[i]);
-	if (watch(c, 0, on_host) < 0 || watch(c, 1, on_room) < 0)
+	if (watch(c, 0, on_host) < 0 || watch(c, 1, conn_on_room) < 0)
 		conn_end(c);
 }
 
@@ -169,7 +169,7 @@ static void on_host(struct loop_io *io, uint32_t events)
 	move(container_of(io, struct conn, io[0]));
 }
 
-static void on_room(struct loop_io *io, uint32_t events)
+static void conn_on_room(struct loop_io *io, uint32_t events)
 {
 	move(container_of(io, struct conn, io[1]));
 }

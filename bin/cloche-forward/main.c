@@ -146,7 +146,7 @@ static int take_answer(struct forward *f)
 	return 1;
 }
 
-static void on_room(struct loop_io *io, uint32_t events)
+static void main_on_room(struct loop_io *io, uint32_t events)
 {
 	struct forward *f = container_of(io, struct forward, room);
 	int r = 1;
@@ -182,7 +182,7 @@ static int prepare(struct forward *f, struct cloche_err *err)
 	if (r == 0)
 		r = loop_io_add(f->loop, &f->listener, FORWARD_FD_LISTENER, EPOLLIN, on_listener);
 	if (r == 0)
-		r = loop_io_add(f->loop, &f->room, FORWARD_FD_ROOM, EPOLLIN, on_room);
+		r = loop_io_add(f->loop, &f->room, FORWARD_FD_ROOM, EPOLLIN, main_on_room);
 	return r < 0 ? err_sys(err, -r, "watch the sockets") : narrow(err);
 }
 

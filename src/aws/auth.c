@@ -213,7 +213,7 @@ static bool take_part(struct str *s, struct str *ret_name, struct str *ret_value
 	return true;
 }
 
-static const char *parse_header(struct aws_auth *a, struct str s)
+static const char *auth_parse_header(struct aws_auth *a, struct str s)
 {
 	struct {
 		struct str name, value;
@@ -282,7 +282,7 @@ static const char *find_time(struct aws_auth *a, const struct aws_request *req)
 
 static const char *find_header(struct aws_auth *a, const struct aws_request *req)
 {
-	const char *why = parse_header(a, keep(a, str_trim(req->fields[a->field].value)));
+	const char *why = auth_parse_header(a, keep(a, str_trim(req->fields[a->field].value)));
 
 	if (!why)
 		why = find_time(a, req);

@@ -128,7 +128,7 @@ size_t aws_chunks_held(const struct aws_chunks *c)
 /* --- signatures --- */
 
 /* Makes the text to sign for a chunk (its data) or for the trailers (their lines), after `last`. */
-static int string_to_sign(
+static int chunk_string_to_sign(
 	struct aws_chunks *c, bool trailer, const struct signature *last, const char hash[AWS_HEX])
 {
 	struct str name = aws_algorithm_name(c->scope.algorithm);
@@ -146,14 +146,14 @@ static int sign(struct aws_chunks *c, bool trailer, struct str content, struct s
 	char hash[AWS_HEX];
 
 	aws_sha256_hex(content, hash);
-	if (string_to_sign(c, trailer, &c->last[ROOM], hash) < 0)
+	if (chunk_string_to_sign(c, trailer, &c->last[ROOM], hash) < 0)
 		return err_nomem(err);
 	if (!aws_signer_check(
 		    c->signer[ROOM], &c->scope, buf_str(&c->text), signature_str(&c->claimed)))
 		return err_set(err, E_PROTOCOL, "a signature in the body is not that of its %s",
 			trailer ? "trailers" : "chunk");
 	c->last[ROOM] = c->claimed;
-	if (string_to_sign(c, trailer, &c->last[REAL], hash) < 0)
+	if (chunk_string_to_sign(c, trailer, &c->last[REAL], hash) < 0)
 		return err_nomem(err);
 	ret->n = aws_signer_sign(c->signer[REAL], &c->scope, buf_str(&c->text), ret->text);
 	if (ret->n == 0)
@@ -211,7 +211,7 @@ static int chunk_done(struct aws_chunks *c, struct buf *out, struct cloche_err *
 	return 0;
 }
 
-static int parse_header(
+static int chunk_parse_header(
 	struct aws_chunks *c, struct str line, struct buf *out, struct cloche_err *err)
 {
 	struct str name = STR(";chunk-signature="), size = str_prefix(line, str_chr(line, ';'));
@@ -359,7 +359,7 @@ static int line_done(struct aws_chunks *c, struct buf *out, struct cloche_err *e
 	bool last = buf_len(&c->data) == 0;
 
 	if (c->state == HEADER)
-		return parse_header(c, line, out, err);
+		return chunk_parse_header(c, line, out, err);
 	if (c->state == TRAILER)
 		return parse_trailer(c, line, out, err);
 	if (line.n > 0)

@@ -23,7 +23,8 @@ static bool is_s3(struct str service)
 }
 
 /* "ALG \n time \n scope \n hash of the canonical request". */
-static int string_to_sign(struct buf *out, const struct aws_auth *auth, const struct buf *canonical)
+static int request_string_to_sign(
+	struct buf *out, const struct aws_auth *auth, const struct buf *canonical)
 {
 	char hash[AWS_HEX];
 
@@ -177,7 +178,7 @@ static int try_one(struct trial *t, size_t path, size_t query, size_t payload)
 
 	buf_clear(&t->text);
 	if (r == 0)
-		r = string_to_sign(&t->text, t->auth, &t->canonical);
+		r = request_string_to_sign(&t->text, t->auth, &t->canonical);
 	if (r < 0)
 		return r;
 	return aws_signer_check(t->signer, &t->auth->scope, buf_str(&t->text), t->auth->signature);
@@ -386,7 +387,7 @@ static int make_text(struct signing *s, const struct aws_request *req, const str
 	if (r == 0)
 		r = canonical_request(&s->canonical, req->method, buf_str(&s->path),
 			buf_str(&s->query), buf_str(&s->headers), payload_text(form, payload));
-	return r < 0 ? r : string_to_sign(&s->text, auth, &s->canonical);
+	return r < 0 ? r : request_string_to_sign(&s->text, auth, &s->canonical);
 }
 
 static int write_value(struct buf *out, const struct aws_request *req, const struct aws_auth *auth,

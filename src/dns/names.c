@@ -15,7 +15,7 @@ struct dns_named {
 	char name[];
 };
 
-static void forget(struct dns_names *m, struct dns_named *e)
+static void names_forget(struct dns_names *m, struct dns_named *e)
 {
 	HASH_DEL(m->map, e);
 	DL_DELETE(m->order, e);
@@ -26,7 +26,7 @@ static void forget(struct dns_names *m, struct dns_named *e)
 void dns_names_done(struct dns_names *m)
 {
 	while (m->order)
-		forget(m, m->order);
+		names_forget(m, m->order);
 }
 
 static struct dns_named *find(const struct dns_names *m, struct str name)
@@ -44,7 +44,7 @@ const struct dns_result *dns_names_get(struct dns_names *m, struct str name, uin
 	if (!e)
 		return NULL;
 	if (e->result.expires_usec <= now) {
-		forget(m, e);
+		names_forget(m, e);
 		return NULL;
 	}
 	DL_DELETE(m->order, e);
@@ -73,7 +73,7 @@ int dns_names_put(struct dns_names *m, struct str name, const struct dns_result 
 	}
 	DL_APPEND(m->order, e);
 	if (++m->count > m->max)
-		forget(m, m->order);
+		names_forget(m, m->order);
 	return 0;
 }
 

@@ -42,7 +42,7 @@ struct dns_synthetic *dns_synthetic_new(unsigned max)
 	return m;
 }
 
-static void forget(struct dns_synthetic *m, struct entry *e)
+static void synthetic_forget(struct dns_synthetic *m, struct entry *e)
 {
 	HASH_DELETE(by_name, m->by_name, e);
 	HASH_DELETE(by_index, m->by_index, e);
@@ -56,7 +56,7 @@ void dns_synthetic_free(struct dns_synthetic *m)
 	if (!m)
 		return;
 	while (m->order)
-		forget(m, m->order);
+		synthetic_forget(m, m->order);
 	free(m);
 }
 
@@ -93,7 +93,7 @@ static struct entry *add(struct dns_synthetic *m, struct str name)
 	if (!e)
 		return NULL;
 	if (m->count >= m->max)
-		forget(m, m->order);
+		synthetic_forget(m, m->order);
 	memcpy(e->name, name.p, name.n);
 	e->name_len = (uint16_t)name.n;
 	e->index = next_index(m);

@@ -206,7 +206,7 @@ static int check_slash(const struct walk *w, const char *name)
 }
 
 /* Return 1 if name is the last one, 0 to go on, or -errno. */
-static int next(struct walk *w, unsigned flags, char name[BENEATH_NAME_MAX + 1], bool *slash)
+static int walk_next(struct walk *w, unsigned flags, char name[BENEATH_NAME_MAX + 1], bool *slash)
 {
 	struct str whole = buf_str(&w->rest), rest = whole, component;
 	bool last, more;
@@ -247,7 +247,7 @@ static int walk(struct walk *w, unsigned flags, struct beneath *ret)
 	int r = to_root(w);
 
 	while (r == 0)
-		r = next(w, flags, ret->name, &slash);
+		r = walk_next(w, flags, ret->name, &slash);
 	if (r < 0)
 		return r;
 	ret->slash = slash;

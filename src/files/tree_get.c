@@ -44,7 +44,7 @@ struct getter {
 	size_t chunk_n;
 };
 
-static int fail(struct getter *g, int errnum, const char *why)
+static int getter_fail(struct getter *g, int errnum, const char *why)
 {
 	return files_fail(g->e, errnum, buf_str(&g->path), why);
 }
@@ -90,7 +90,7 @@ static int put_entry(struct getter *g, enum tar_type type, const struct stat *st
 	int r = tar_write_entry(&b, &entry);
 
 	if (r < 0)
-		return fail(g, r == -E2BIG ? ENAMETOOLONG : -r, NULL);
+		return getter_fail(g, r == -E2BIG ? ENAMETOOLONG : -r, NULL);
 	g->t->moved.entries++;
 	return put(g, buf_str(&b));
 }
@@ -111,7 +111,7 @@ static int put_data(struct getter *g, int fd, uint64_t size)
 		n = left < n ? (size_t)left : n;
 		got = ended ? 0 : read(fd, g->chunk + g->chunk_n, n);
 		if (got < 0)
-			return fail(g, errno, NULL);
+			return getter_fail(g, errno, NULL);
 		if (got == 0) {
 			ended = true;
 			memset(g->chunk + g->chunk_n, 0, n);
@@ -138,7 +138,7 @@ static int find_first(struct getter *g, const struct stat *st, const char **ret)
 		return 0;
 	f = calloc(1, sizeof(*f));
 	if (!f)
-		return fail(g, ENOMEM, NULL);
+		return getter_fail(g, ENOMEM, NULL);
 	f->key.device = st->st_dev;
 	f->key.inode = st->st_ino;
 	HASH_FIND(hh, g->firsts, &f->key, sizeof(f->key), found);
@@ -153,7 +153,7 @@ static int find_first(struct getter *g, const struct stat *st, const char **ret)
 	if (!f->path || !f->hh.tbl) {
 		free(f->path);
 		free(f);
-		return fail(g, ENOMEM, NULL);
+		return getter_fail(g, ENOMEM, NULL);
 	}
 	return 0;
 }
@@ -167,11 +167,11 @@ static int get_file(struct getter *g, const char *name)
 	int r;
 
 	if (fd < 0)
-		return errno == ENOENT ? 0 : fail(g, errno, NULL);
+		return errno == ENOENT ? 0 : getter_fail(g, errno, NULL);
 	if (fstat(fd, &st) < 0)
-		return fail(g, errno, NULL);
+		return getter_fail(g, errno, NULL);
 	if (!S_ISREG(st.st_mode))
-		return fail(g, ESTALE, "it became something else while it was read");
+		return getter_fail(g, ESTALE, "it became something else while it was read");
 	r = find_first(g, &st, &first);
 	if (r < 0)
 		return r;
@@ -187,7 +187,7 @@ static int get_link(struct getter *g, const char *name, const struct stat *st)
 	ssize_t n = readlinkat(g->dir, name, target, sizeof(target));
 
 	if (n < 0)
-		return errno == ENOENT ? 0 : fail(g, errno, NULL);
+		return errno == ENOENT ? 0 : getter_fail(g, errno, NULL);
 	return put_entry(g, TAR_SYMLINK, st, str_make(target, (size_t)n));
 }
 
@@ -248,23 +248,23 @@ static int get_directory(struct getter *g, const char *name)
 	int r;
 
 	if (fd < 0)
-		return errno == ENOENT ? 0 : fail(g, errno, NULL);
+		return errno == ENOENT ? 0 : getter_fail(g, errno, NULL);
 	if (fstat(fd, &st) < 0)
-		return fail(g, errno, NULL);
+		return getter_fail(g, errno, NULL);
 	if (g->t->inode && st.st_ino == g->t->inode && st.st_dev == g->t->device)
-		return fail(g, EINVAL, "a directory cannot be copied into itself");
+		return getter_fail(g, EINVAL, "a directory cannot be copied into itself");
 	r = put_entry(g, TAR_DIRECTORY, &st, STR_NULL);
 	if (r < 0)
 		return r;
 	l = array_room(g->levels, g->depth, &g->cap, sizeof(*l));
 	if (!l)
-		return fail(g, ENOMEM, NULL);
+		return getter_fail(g, ENOMEM, NULL);
 	g->levels = l;
 	l += g->depth;
 	*l = (struct level){.device = st.st_dev, .inode = st.st_ino, .path_n = buf_len(&g->path)};
 	r = read_names(fd, &l->names);
 	if (r < 0)
-		return fail(g, -r, NULL);
+		return getter_fail(g, -r, NULL);
 	g->depth++;
 	fd_close(g->dir);
 	g->dir = TAKE_FD(fd);
@@ -276,7 +276,7 @@ static int get_one(struct getter *g, const char *name)
 	struct stat st;
 
 	if (fstatat(g->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT && g->depth ? 0 : fail(g, errno, NULL);
+		return errno == ENOENT && g->depth ? 0 : getter_fail(g, errno, NULL);
 	switch (st.st_mode & S_IFMT) {
 	case S_IFREG:
 		return get_file(g, name);
@@ -305,17 +305,17 @@ static int ascend(struct getter *g)
 	l = &g->levels[g->depth - 1];
 	up = openat(g->dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (up < 0)
-		return fail(g, errno, NULL);
+		return getter_fail(g, errno, NULL);
 	fd_close(g->dir);
 	g->dir = up;
 	if (fstat(up, &st) < 0)
-		return fail(g, errno, NULL);
+		return getter_fail(g, errno, NULL);
 	if (st.st_dev != l->device || st.st_ino != l->inode)
-		return fail(g, ESTALE, "it was moved while it was read");
+		return getter_fail(g, ESTALE, "it was moved while it was read");
 	return 0;
 }
 
-static int next(struct getter *g)
+static int getter_next(struct getter *g)
 {
 	struct level *l = &g->levels[g->depth - 1];
 	_cleanup_(freep) char *name = NULL;
@@ -329,7 +329,7 @@ static int next(struct getter *g)
 	if (r == 0)
 		r = buf_add_str(&g->path, str_from(name));
 	if (r < 0)
-		return fail(g, r == -E2BIG ? ENAMETOOLONG : -r, NULL);
+		return getter_fail(g, r == -E2BIG ? ENAMETOOLONG : -r, NULL);
 	return get_one(g, name);
 }
 
@@ -359,13 +359,13 @@ int tree_get(struct tree_get *t, struct files_error *e)
 	g.dir = openat(t->dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	g.chunk = malloc(FILES_CHUNK);
 	if (g.dir < 0 || !g.chunk || buf_add_str(&g.path, t->as) < 0)
-		r = fail(&g, g.dir < 0 ? errno : ENOMEM, NULL);
+		r = getter_fail(&g, g.dir < 0 ? errno : ENOMEM, NULL);
 	else
 		r = get_one(&g, t->name[0] ? t->name : ".");
 	while (r == 0 && g.depth > 0)
-		r = next(&g);
+		r = getter_next(&g);
 	if (r == 0 && tar_write_end(&end) < 0)
-		r = fail(&g, ENOMEM, NULL);
+		r = getter_fail(&g, ENOMEM, NULL);
 	if (r == 0)
 		r = put(&g, buf_str(&end));
 	if (r == 0)

@@ -64,7 +64,7 @@ struct tree_put {
 	struct strset made; /* at most MAX_MADE; those beyond get no further names */
 };
 
-static int fail(const struct tree_put *t, struct files_error *e, int r)
+static int putter_fail(const struct tree_put *t, struct files_error *e, int r)
 {
 	const char *why = NULL;
 
@@ -358,7 +358,7 @@ static int on_entry(void *user, const struct tar_entry *entry, struct files_erro
 		r = make(t, entry, e);
 	if (r == 0)
 		t->moved.entries++;
-	return r == 0 || (e && e->sys_errno) ? r : fail(t, e, r);
+	return r == 0 || (e && e->sys_errno) ? r : putter_fail(t, e, r);
 }
 
 static bool is_zero(const char *p, size_t n)
@@ -382,7 +382,7 @@ static int on_data(void *user, const char *p, size_t n, struct files_error *e)
 		if (some < 0 && errno == EINTR)
 			continue;
 		if (some < 0)
-			return fail(t, e, -errno);
+			return putter_fail(t, e, -errno);
 		t->file_at += (uint64_t)some;
 		p += some;
 		n -= (size_t)some;
@@ -406,7 +406,7 @@ static int on_entry_end(void *user, struct files_error *e)
 		r = set_attributes(t, t->file.fd, &t->file_a, 0777);
 	if (r == 0)
 		r = replace_commit(&t->file, t->name, true);
-	return r < 0 ? fail(t, e, r) : 0;
+	return r < 0 ? putter_fail(t, e, r) : 0;
 }
 
 struct tree_put *tree_put_new(const struct tree_put_options *o)
@@ -457,7 +457,7 @@ int tree_put_finish(struct tree_put *t, struct files_error *e)
 	if (t->o.single && !t->seen)
 		return files_fail(e, EBADMSG, STR_NULL, "nothing came");
 	r = settle_all(t, STR_NULL);
-	return r < 0 ? fail(t, e, r) : 0;
+	return r < 0 ? putter_fail(t, e, r) : 0;
 }
 
 const struct files_moved *tree_put_moved(const struct tree_put *t)

@@ -110,7 +110,7 @@ struct check {
 };
 
 /* Return 1, with the offence added to detail. */
-static int refuse(struct check *c, struct str what, struct str value)
+static int scope_refuse(struct check *c, struct str what, struct str value)
 {
 	int r = buf_add_str(c->detail, str_prefix(what, 64));
 
@@ -123,7 +123,7 @@ static int refuse(struct check *c, struct str what, struct str value)
 
 static int refuse_unknown(struct check *c)
 {
-	return refuse(c, STR("<unresolved-variable>"), STR_NULL);
+	return scope_refuse(c, STR("<unresolved-variable>"), STR_NULL);
 }
 
 static bool has_name(const struct graphql_scope *scope, struct str full_name)
@@ -147,7 +147,7 @@ static int is_ours(const struct graphql_scope *scope, struct str node_id)
 
 static int step(struct check *c)
 {
-	return c->steps++ < STEPS_MAX ? 0 : refuse(c, STR("<too-complex>"), STR_NULL);
+	return c->steps++ < STEPS_MAX ? 0 : scope_refuse(c, STR("<too-complex>"), STR_NULL);
 }
 
 static int judge_text(struct check *c, enum demand demand, struct str name, struct str value)
@@ -156,7 +156,7 @@ static int judge_text(struct check *c, enum demand demand, struct str name, stru
 		 : demand == DEMAND_FULL_NAME   ? has_name(c->scope, value)
 						: is_ours(c->scope, value);
 
-	return ok < 0 ? ok : ok ? 0 : refuse(c, name, value);
+	return ok < 0 ? ok : ok ? 0 : scope_refuse(c, name, value);
 }
 
 /* Judge a value that is neither text nor a list. No node id of GitHub is a number, and the members
@@ -164,7 +164,8 @@ static int judge_text(struct check *c, enum demand demand, struct str name, stru
  * nothing else is accepted. */
 static int judge_other(struct check *c, enum demand demand, struct str name, bool is_null)
 {
-	return demand == DEMAND_NODE_ID || is_null ? 0 : refuse(c, name, STR("<not-a-string>"));
+	return demand == DEMAND_NODE_ID || is_null ? 0
+						   : scope_refuse(c, name, STR("<not-a-string>"));
 }
 
 static int judge_json(struct check *c, enum demand demand, struct str name, const json_t *value)
@@ -295,10 +296,11 @@ static int check_arguments(struct check *c, uint32_t field)
 		if (doc->node[i].kind != GQL_ARGUMENT)
 			break;
 		if (n++ == ARGUMENTS_MAX)
-			return refuse(c, STR("<too-complex>"), STR_NULL);
+			return scope_refuse(c, STR("<too-complex>"), STR_NULL);
 		for (size_t k = 0; k < ARRAY_SIZE(names); k++)
 			if (str_eq(doc->node[i].name, names[k]) && seen[k]++ > 0)
-				return refuse(c, STR("<repeated-argument>"), doc->node[field].name);
+				return scope_refuse(
+					c, STR("<repeated-argument>"), doc->node[field].name);
 	}
 	return 0;
 }
@@ -349,7 +351,7 @@ static int judge_repository(struct check *c, uint32_t i, uint32_t name)
 		return r;
 	if (r == 0 && owner != GQL_NONE && has_name(c->scope, buf_str(&full)))
 		return 0;
-	return refuse(c, STR("repository"), r < 0 ? text : buf_str(&full));
+	return scope_refuse(c, STR("repository"), r < 0 ? text : buf_str(&full));
 }
 
 /* Fields that lead to repositories of any owner: these if they have an argument, ... */
@@ -372,7 +374,7 @@ static int judge_field(struct check *c, uint32_t i)
 		return r < 0 ? r : 1;
 	}
 	if (str_eq(name, STR("resource")) && argument(doc, i, STR("url")) != GQL_NONE)
-		return refuse(c, STR("<url-addressed:resource>"), STR_NULL);
+		return scope_refuse(c, STR("<url-addressed:resource>"), STR_NULL);
 	r = check_arguments(c, i);
 	if (r != 0)
 		return r;

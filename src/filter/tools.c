@@ -19,7 +19,7 @@ struct walk {
 };
 
 /* Refuse the request. Return 1, so that nothing more is judged, or a negative errno. */
-static int refuse(struct walk *w, const char *error, const char *message, struct str detail)
+static int tools_refuse(struct walk *w, const char *error, const char *message, struct str detail)
 {
 	int r = filter_refuse(w->res, error, message, str_prefix(detail, URL_SHOWN));
 
@@ -32,7 +32,7 @@ static int count_question(struct walk *w)
 	w->steps += 1 + allowlist_count(w->policy);
 	if (w->steps <= TOOLS_STEPS_MAX)
 		return 0;
-	return refuse(w, "tool_config_too_large",
+	return tools_refuse(w, "tool_config_too_large",
 		"This request names too many hosts and URLs to be judged, so it is refused.",
 		STR("<too-complex>"));
 }
@@ -107,7 +107,7 @@ static int judge_domain(struct walk *w, struct str domain)
 	int r;
 
 	if (!is_plain_domain(domain))
-		r = refuse(w, "wildcard_tool_domain_unsupported",
+		r = tools_refuse(w, "wildcard_tool_domain_unsupported",
 			"A tool's allowed_domains may hold plain host names only, so that they can "
 			"be compared with the network allowlist.",
 			domain.p ? domain : STR("<not-a-string>"));
@@ -209,7 +209,7 @@ static int trim_tool(struct walk *w, json_t *tool)
 		return 0;
 	if (blocked && !json_is_null(blocked) &&
 		!(json_is_array(blocked) && json_array_size(blocked) == 0))
-		return refuse(w, "blocklist_tool_config_unsupported",
+		return tools_refuse(w, "blocklist_tool_config_unsupported",
 			"A tool with blocked_domains may reach every other host; name the "
 			"allowed_domains instead.",
 			type);
@@ -244,7 +244,7 @@ static int judge_url(struct walk *w, const json_t *url, enum tools_what what)
 		tools_rely(&w->res->relies, what, json_str(url));
 	if (r != 0)
 		return r < 0 ? r : 0;
-	return refuse(w, "tool_url_blocked",
+	return tools_refuse(w, "tool_url_blocked",
 		"The request names a URL for Anthropic's servers to open that the network "
 		"allowlist "
 		"does not allow the sandbox itself.",
@@ -271,7 +271,7 @@ static int walk_object(struct walk *w, json_t *object)
 
 	/* A reader that drops half of a surrogate pair could take this for any type. */
 	if (str_find(type, STR(UTF8_REPLACEMENT)) < type.n)
-		return refuse(w, "tool_config_invalid",
+		return tools_refuse(w, "tool_config_invalid",
 			"A type in this request holds half of a character, so it cannot be judged.",
 			type);
 	if (str_ieq(type, STR("url")))

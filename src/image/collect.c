@@ -75,7 +75,7 @@ static bool remove_layer(int layers, const char *name)
 	return true;
 }
 
-static int sweep(int at, const struct buf *used, bool of_layers, struct image_freed *ret)
+static int collect_sweep(int at, const struct buf *used, bool of_layers, struct image_freed *ret)
 {
 	_cleanup_(fs_list_closep) DIR *d = fs_list(at, ".");
 	const struct dirent *e;
@@ -116,8 +116,8 @@ int image_store_collect(struct image_store *s, const struct image_index *index,
 		return r;
 	used_sort(&blobs);
 	used_sort(&layers);
-	r = sweep(s->blobs, &blobs, false, ret);
+	r = collect_sweep(s->blobs, &blobs, false, ret);
 	if (r == 0)
-		r = sweep(s->layers, &layers, true, ret);
+		r = collect_sweep(s->layers, &layers, true, ret);
 	return r < 0 ? err_sys(err, -r, "list what is stored") : 0;
 }

@@ -22,7 +22,7 @@ void image_found_done(struct image_found *f)
 }
 
 /* Return the entry of that name, or index->n if there is none. */
-static size_t find_name(
+static size_t find_stored_name(
 	const struct image_index *index, const struct image_ref *ref, bool *ret_many)
 {
 	size_t found = index->n;
@@ -94,7 +94,7 @@ int image_find(struct image_store *s, const struct image_index *index, struct st
 	if (r < 0)
 		return r;
 	if (ref.name.n)
-		at = find_name(index, &ref, &many);
+		at = find_stored_name(index, &ref, &many);
 	if (at < index->n && set_string(&found.name, index->entries[at].name, err) < 0)
 		return -err->code;
 	if (at == index->n && (!ref.name.n || ref.maybe_id))

@@ -26,21 +26,21 @@ struct loading {
 	char step[64];
 };
 
-static bool tell(struct loading *l, uint64_t bytes)
+static bool load_tell(struct loading *l, uint64_t bytes)
 {
 	return !l->job->step || l->job->step(l->step, bytes, l->job->user);
 }
 
 static bool on_progress(void *user, uint64_t bytes)
 {
-	return tell(user, bytes);
+	return load_tell(user, bytes);
 }
 
 /* Report the start of a layer. Fails if the user cancels. */
 static int begin(struct loading *l, const char *verb, size_t i, size_t n, struct cloche_err *err)
 {
 	snprintf(l->step, sizeof(l->step), "%s layer %zu of %zu", verb, i + 1, n);
-	return tell(l, 0) ? 0 : err_set(err, E_CANCELLED, "it was given up");
+	return load_tell(l, 0) ? 0 : err_set(err, E_CANCELLED, "it was given up");
 }
 
 static void on_waiting(void *user)
@@ -48,7 +48,7 @@ static void on_waiting(void *user)
 	struct loading *l = user;
 
 	snprintf(l->step, sizeof(l->step), "waiting for another process that changes images");
-	(void)tell(l, 0);
+	(void)load_tell(l, 0);
 }
 
 /* --- layers --- */
@@ -167,7 +167,7 @@ static int unpack_layers(struct loading *l, const struct image_manifest *m, stru
 
 /* --- images --- */
 
-static int add_image(struct loading *l, struct image_entry e, const struct image_manifest *m,
+static int load_add_image(struct loading *l, struct image_entry e, const struct image_manifest *m,
 	struct cloche_err *err)
 {
 	/* Not what the index that came with the image may say. */
@@ -228,7 +228,7 @@ static int load_manifest(struct loading *l, const struct image_entry *e, struct 
 	}
 	if (r == 0)
 		r = unpack_layers(l, &m, err);
-	return r < 0 ? r : add_image(l, stored, &m, err);
+	return r < 0 ? r : load_add_image(l, stored, &m, err);
 }
 
 /* Load all images for this machine; of a nested index, only the first. */
@@ -300,7 +300,7 @@ static int load_one_saved(struct loading *l, const struct image_saved *s, struct
 	e.size = b.size;
 	if (!s->tags || l->job->name) {
 		e.name = (char *)(uintptr_t)l->job->name;
-		return add_image(l, e, &m, err);
+		return load_add_image(l, e, &m, err);
 	}
 	for (char *const *tag = s->tags; r == 0 && *tag; tag++) {
 		struct image_ref ref;
@@ -311,7 +311,7 @@ static int load_one_saved(struct loading *l, const struct image_saved *s, struct
 			break;
 		image_ref_name(&ref, name);
 		e.name = name;
-		r = add_image(l, e, &m, err);
+		r = load_add_image(l, e, &m, err);
 	}
 	return r;
 }

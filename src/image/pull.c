@@ -33,7 +33,7 @@ static void last_line(struct str text, char *ret, size_t size)
 }
 
 /* Wait for the end of a program. Takes trouble, from which its messages come. */
-static int finish(pid_t pid, int trouble, const char *path, struct cloche_err *err)
+static int pull_finish(pid_t pid, int trouble, const char *path, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TROUBLE);
 	_cleanup_fd_ int messages = trouble;
@@ -53,7 +53,7 @@ static int finish(pid_t pid, int trouble, const char *path, struct cloche_err *e
 	return err_set(err, E_SYSTEM, "%s: %s", path, why);
 }
 
-static int start(
+static int pull_start(
 	const char *const *argv, int out, pid_t *ret, int *ret_trouble, struct cloche_err *err)
 {
 	const struct program_spawn spawn = {
@@ -62,7 +62,7 @@ static int start(
 	return image_start_program(spawn, ret, ret_trouble, err);
 }
 
-static bool tell(struct image_load *job, const char *step)
+static bool pull_tell(struct image_load *job, const char *step)
 {
 	return !job->step || job->step(step, 0, job->user);
 }
@@ -76,8 +76,9 @@ static int run_skopeo(char *path, const char *name, int dir, struct cloche_err *
 	if (asprintf(&from, "docker://%s", name) < 0 ||
 		asprintf(&to, "oci:/proc/%d/fd/%d:x", (int)getpid(), dir) < 0)
 		return err_nomem(err);
-	r = start((const char *const[]){path, "copy", from, to, NULL}, -1, &pid, &trouble, err);
-	return r < 0 ? r : finish(pid, trouble, path, err);
+	r = pull_start(
+		(const char *const[]){path, "copy", from, to, NULL}, -1, &pid, &trouble, err);
+	return r < 0 ? r : pull_finish(pid, trouble, path, err);
 }
 
 /* Return the byte of the file of locks that stands for the registry of an image. */
@@ -108,7 +109,7 @@ static int take_turn(
 		return err_sys(err, errno, "open the locks of pulls");
 	r = fcntl(fd, F_OFD_SETLK, &lock);
 	if (r < 0 && (errno == EAGAIN || errno == EACCES) &&
-		!tell(job, "waiting for another pull from the same registry"))
+		!pull_tell(job, "waiting for another pull from the same registry"))
 		return err_set(err, E_CANCELLED, "it was given up");
 	while (r < 0 && (errno == EAGAIN || errno == EACCES || errno == EINTR))
 		r = fcntl(fd, F_OFD_SETLKW, &lock);
@@ -127,7 +128,7 @@ static int pull_by_skopeo(struct image_store *s, char *path, const char *name,
 		return dir;
 	image_source_init_dir(&source, s, dir);
 	image_blobs_link(s, dir);
-	r = tell(job, "skopeo gets the image from its registry")
+	r = pull_tell(job, "skopeo gets the image from its registry")
 		    ? run_skopeo(path, name, dir, err)
 		    : err_set(err, E_CANCELLED, "it was given up");
 	if (r == 0)
@@ -146,14 +147,14 @@ static int pull_by_engine(struct image_store *s, char *path, const char *name,
 
 	if (r < 0)
 		return err_sys(err, -r, "make a pipe");
-	r = start(argv, out[1], &pid, &trouble, err);
+	r = pull_start(argv, out[1], &pid, &trouble, err);
 	fd_close(out[1]);
 	if (r == 0) {
 		struct cloche_err own = CLOCHE_ERR_INIT;
 
 		read = image_source_read_archive(&source, s, out[0], NULL, NULL, &own);
 		out[0] = fd_close(out[0]);
-		r = finish(pid, trouble, path, err);
+		r = pull_finish(pid, trouble, path, err);
 		/* If the engine failed, its message explains the broken archive. */
 		if (r == 0 && read < 0 && (r = read) < 0 && err)
 			*err = own;

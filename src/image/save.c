@@ -23,7 +23,7 @@ static int add_blob(struct buf *list, const char *hex)
 	return buf_add(list, line, strlen(line));
 }
 
-static int add_image(struct image_store *s, const char *hex, struct image_manifest *ret,
+static int save_add_image(struct image_store *s, const char *hex, struct image_manifest *ret,
 	struct buf *list, struct cloche_err *err)
 {
 	int r = image_store_manifest(s, hex, ret, err);
@@ -90,7 +90,7 @@ int image_save(
 		    name, name) < 0)
 		r = err_nomem(err);
 	for (size_t i = 0; r == 0 && i < images->n; i++)
-		r = add_image(s, images->entries[i].hex, &manifests[i], &list, err);
+		r = save_add_image(s, images->entries[i].hex, &manifests[i], &list, err);
 	if (r == 0)
 		r = write_lists(temp, images, manifests, err);
 	if (r == 0)

@@ -120,7 +120,7 @@ static bool follow(const struct source_file *f, char *ret)
 }
 
 /* Get the file's name in s->dir, following links. */
-static bool find_name(const struct image_source *s, const char *path, char *ret)
+static bool source_find_name(const struct image_source *s, const char *path, char *ret)
 {
 	const struct source_file *f = find_file(s, path);
 
@@ -140,7 +140,7 @@ static int open_file(const struct image_source *s, const char *path, struct cloc
 	_cleanup_fd_ int fd = -1;
 	struct stat st;
 
-	if (s->archive && !find_name(s, path, name))
+	if (s->archive && !source_find_name(s, path, name))
 		return err_set(err, E_NOT_FOUND, "there is no %s in it", path);
 	fd = (int)syscall(SYS_openat2, s->dir, s->archive ? name : path, &how, sizeof(how));
 	if (fd < 0 && errno == ENOENT)
@@ -181,7 +181,7 @@ int image_source_take(const struct image_source *s, const char *path, struct ima
 	if (blob->hex[0] && image_blob_has(s->store, blob->hex))
 		return 0;
 	if (s->archive) {
-		if (!find_name(s, path, name))
+		if (!source_find_name(s, path, name))
 			return err_set(err, E_NOT_FOUND, "there is no %s in it", path);
 		return image_blob_move(s->store, s->dir, name, blob, err);
 	}

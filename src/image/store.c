@@ -102,7 +102,7 @@ int image_store_be_quiet(struct image_store *s)
 }
 
 /* Remove what a crash has left. Only loads make it. */
-static void sweep(struct image_store *s)
+static void store_sweep(struct image_store *s)
 {
 	_cleanup_fd_ int quiet = image_store_be_quiet(s);
 
@@ -129,7 +129,7 @@ int image_store_lock(
 		r = flock(fd, LOCK_EX);
 	if (r < 0)
 		return err_sys(err, errno, "lock the images");
-	sweep(s);
+	store_sweep(s);
 	if (faccessat(s->dir, "oci-layout", F_OK, 0) < 0)
 		r = fs_write_atomic(s->dir, "oci-layout",
 			STR("{\"imageLayoutVersion\":\"1.0.0\"}\n"), 0600, false, err);

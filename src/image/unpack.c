@@ -28,8 +28,8 @@ int image_start_program(
 	return r;
 }
 
-static int start(const char *what, int in, int dir, int out, pid_t *ret_pid, int *ret_trouble,
-	struct cloche_err *err)
+static int unpack_start(const char *what, int in, int dir, int out, pid_t *ret_pid,
+	int *ret_trouble, struct cloche_err *err)
 {
 	const struct program_fd fds[] = {{in, UNPACK_FD_IN}, {dir, UNPACK_FD_DIR}};
 	const struct program_spawn spawn = {
@@ -112,7 +112,7 @@ static int take_trouble(int fd, int status, struct cloche_err *err)
 }
 
 /* Takes trouble. r is the result of reading its answers. */
-static int finish(pid_t pid, int trouble, int r, struct cloche_err *err)
+static int unpack_finish(pid_t pid, int trouble, int r, struct cloche_err *err)
 {
 	_cleanup_fd_ int errors = trouble;
 	int status;
@@ -134,10 +134,10 @@ int unpack_run(const struct unpack_job *job, struct cloche_err *err)
 
 	if (r < 0)
 		return err_sys(err, -r, "make a pipe");
-	r = start(job->what, job->in, job->dir, out[1], &pid, &trouble, err);
+	r = unpack_start(job->what, job->in, job->dir, out[1], &pid, &trouble, err);
 	fd_close(out[1]);
 	if (r == 0)
-		r = finish(pid, trouble, read_lines(job, out[0], err), err);
+		r = unpack_finish(pid, trouble, read_lines(job, out[0], err), err);
 	fd_close(out[0]);
 	return r;
 }
@@ -147,6 +147,6 @@ int unpack_pack_to(int out, int dir, int list, struct cloche_err *err)
 	int trouble, r;
 	pid_t pid;
 
-	r = start(UNPACK_PACK, list, dir, out, &pid, &trouble, err);
-	return r < 0 ? r : finish(pid, trouble, 0, err);
+	r = unpack_start(UNPACK_PACK, list, dir, out, &pid, &trouble, err);
+	return r < 0 ? r : unpack_finish(pid, trouble, 0, err);
 }

@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static bool read_argument(const char *text, struct narrow *n)
+static bool enter_read_argument(const char *text, struct narrow *n)
 {
 	if (strcmp(text, "staying") == 0) {
 		n->staying = true;
@@ -49,7 +49,7 @@ int enter_main(char *const *argv)
 	int r = 0, said;
 
 	for (; *argv; argv++)
-		if (!read_argument(*argv, &narrow))
+		if (!enter_read_argument(*argv, &narrow))
 			return 2;
 	said = fcntl(2, F_DUPFD_CLOEXEC, 3);
 	r = narrow_limits(&narrow, &err);

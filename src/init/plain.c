@@ -51,7 +51,7 @@ static bool grant(const char *path, bool write)
 }
 
 /* Read one argument with its values; *at is moved behind it. */
-static bool read_argument(char *const **at)
+static bool plain_read_argument(char *const **at)
 {
 	const char *word = *(*at)++, *one, *two;
 
@@ -124,7 +124,7 @@ int plain_main(char *const *argv)
 	int r;
 
 	while (*argv)
-		if (!read_argument(&argv))
+		if (!plain_read_argument(&argv))
 			return 2;
 	if (!plain.home)
 		return 2;

@@ -399,7 +399,7 @@ static void json_put_texts(struct jsonout *o, const struct netlog_event *ev)
 }
 
 /* "tags":{"name":"text"} */
-static void json_tags(struct jsonout *o, const struct netlog_event *ev)
+static void format_tags(struct jsonout *o, const struct netlog_event *ev)
 {
 	bool any = false;
 
@@ -466,7 +466,7 @@ int netlog_format_json(const struct netlog_event *ev, struct buf *out)
 	else if (netlog_event_is_blocked(ev))
 		jsonout_text(&o, "decision", "blocked");
 	json_put_texts(&o, ev);
-	json_tags(&o, ev);
+	format_tags(&o, ev);
 	json_numbers(&o, ev);
 	json_transfer(&o, ev);
 	jsonout_close(&o, '}');

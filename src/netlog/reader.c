@@ -405,7 +405,7 @@ static bool kind_from_word(struct str word, enum netlog_kind *ret)
 	return false;
 }
 
-static void json_tags(json_t *o, struct netlog_event *ev)
+static void reader_tags(json_t *o, struct netlog_event *ev)
 {
 	const char *name;
 	json_t *text;
@@ -456,7 +456,7 @@ static bool parse_json(json_t *o, struct netlog_event *ev)
 		.payload_in = json_count_at(o, "payload_in"),
 		.close_code = (uint16_t)json_u64(o, "close_code", UINT16_MAX),
 	};
-	json_tags(json_object_get(o, "tags"), ev);
+	reader_tags(json_object_get(o, "tags"), ev);
 	return kind_from_word(json_str_at(o, "event"), &ev->kind);
 }
 

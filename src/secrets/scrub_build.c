@@ -191,7 +191,7 @@ static int build(struct scrub_forms *f, struct scrubber *s, size_t states)
 	return keep_tables(&b);
 }
 
-static int add_value(struct scrub_forms *f, const struct secret *value, struct str surrogate)
+static int build_add_value(struct scrub_forms *f, const struct secret *value, struct str surrogate)
 {
 	struct str text = secret_reveal(value);
 
@@ -206,9 +206,9 @@ static int collect(const struct secret_set *set, struct scrub_forms *f)
 		const struct masked_secret *m = secret_set_get(set, i);
 
 		if (m->known)
-			r = add_value(f, m->value, m->surrogate);
+			r = build_add_value(f, m->value, m->surrogate);
 		if (r == 0 && m->last)
-			r = add_value(f, m->last, m->surrogate);
+			r = build_add_value(f, m->last, m->surrogate);
 	}
 	return r;
 }

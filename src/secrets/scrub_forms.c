@@ -36,7 +36,7 @@ static void fit(struct str fake, char *ret, size_t n)
 }
 
 /* Copies text, and as much of fake as text is long. */
-static int add(struct scrub_forms *f, struct str text, struct str fake)
+static int forms_add(struct scrub_forms *f, struct str text, struct str fake)
 {
 	struct scrub_form *v = array_room(f->v, f->n, &f->cap, sizeof(*v));
 	char *from, *to;
@@ -78,7 +78,7 @@ static int add_plus(struct scrub_forms *f, struct str value, struct str fake)
 	if (buf_add_str(&text, value) < 0)
 		return -ENOMEM;
 	(void)swap(buf_data(&text), value.n, ' ', '+');
-	return add(f, buf_str(&text), fake);
+	return forms_add(f, buf_str(&text), fake);
 }
 
 static int add_base64(struct scrub_forms *f, struct str value, struct str fake, unsigned at)
@@ -95,14 +95,14 @@ static int add_base64(struct scrub_forms *f, struct str value, struct str fake, 
 	to = from + n;
 	base64_inner(value, at, from);
 	base64_inner(fake, at, to);
-	r = add(f, str_make(from, n), str_make(to, n));
+	r = forms_add(f, str_make(from, n), str_make(to, n));
 	url = swap(from, n, '+', '-');
 	url |= swap(from, n, '/', '_');
 	if (r < 0 || !url)
 		return r;
 	(void)swap(to, n, '+', '-');
 	(void)swap(to, n, '/', '_');
-	return add(f, str_make(from, n), str_make(to, n));
+	return forms_add(f, str_make(from, n), str_make(to, n));
 }
 
 /* The next character of UTF-8 text; 0 if it is none. */
@@ -161,7 +161,7 @@ static int add_json(struct scrub_forms *f, struct str value, struct str fake)
 		if (r == -EINVAL)
 			return 0; /* not UTF-8, so no JSON string holds it */
 		if (r == 0)
-			r = add(f, buf_str(&text), fake);
+			r = forms_add(f, buf_str(&text), fake);
 		if (r < 0)
 			return r;
 	}
@@ -178,7 +178,7 @@ int scrub_forms_add(struct scrub_forms *f, struct str value, struct str surrogat
 		return -ENOMEM;
 	fit(surrogate, fake, value.n);
 	same = str_make(fake, value.n);
-	r = add(f, value, same);
+	r = forms_add(f, value, same);
 	if (r == 0)
 		r = add_plus(f, value, same);
 	if (r == 0)

@@ -222,8 +222,8 @@ static int set_surrogate(const struct secret_set *set, struct masked_secret *m, 
 	return 0;
 }
 
-static int add(struct secret_set *set, const struct secret_spec *spec, struct str value,
-	struct str surrogate, struct masked_secret **ret, struct cloche_err *err)
+static int secret_set_add_value(struct secret_set *set, const struct secret_spec *spec,
+	struct str value, struct str surrogate, struct masked_secret **ret, struct cloche_err *err)
 {
 	_cleanup_(member_freep) struct masked_secret *m = NULL;
 	int r = secret_set_check(set, spec, err);
@@ -255,7 +255,7 @@ int secret_set_add(struct secret_set *set, const struct secret_spec *spec, struc
 {
 	struct masked_secret *m;
 
-	return add(set, spec, value, surrogate, &m, err);
+	return secret_set_add_value(set, spec, value, surrogate, &m, err);
 }
 
 /* Something that looks like example and stands for nothing. */
@@ -281,7 +281,7 @@ int secret_set_add_live(struct secret_set *set, const struct secret_spec *spec, 
 	unknown = make_unknown(example);
 	if (!unknown)
 		return err_nomem(err);
-	r = add(set, spec, secret_reveal(unknown), surrogate, &m, err);
+	r = secret_set_add_value(set, spec, secret_reveal(unknown), surrogate, &m, err);
 	if (r == 0) {
 		m->live = true;
 		m->known = false;

@@ -13,7 +13,7 @@ static bool is_key_id(struct str s)
 	return s.n <= 128;
 }
 
-static int add_value(struct secret_set *set, const struct signing_spec *spec, size_t i,
+static int signing_add_value(struct secret_set *set, const struct signing_spec *spec, size_t i,
 	struct str value, struct cloche_err *err)
 {
 	const struct secret_spec one = {.name = (char *)(uintptr_t)spec->names[i],
@@ -35,7 +35,7 @@ int secret_set_add_signing(struct secret_set *set, const struct signing_spec *sp
 
 	for (size_t i = 0; r == 0 && i < SIGNING_VALUES; i++)
 		if (i < 2 || values[i].n > 0)
-			r = add_value(set, spec, i, values[i], err);
+			r = signing_add_value(set, spec, i, values[i], err);
 	if (r < 0)
 		secret_set_shrink(set, before);
 	return r;

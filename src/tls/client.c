@@ -106,7 +106,7 @@ static int verify(X509_STORE_CTX *ctx, void *arg)
 	return X509_verify_cert(ctx) > 0;
 }
 
-static SSL_CTX *make_context(struct tls_trust *t)
+static SSL_CTX *client_make_context(struct tls_trust *t)
 {
 	static const unsigned char alpn[] = "\x08http/1.1";
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -144,7 +144,7 @@ static bool set_up(struct tls_trust *t)
 	if (t->ctx)
 		return true;
 	if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL))
-		t->ctx = make_context(t);
+		t->ctx = client_make_context(t);
 	ERR_clear_error();
 	return t->ctx;
 }

@@ -18,7 +18,7 @@ static int accept_name(SSL *ssl, int *alert, void *arg)
 	return SSL_TLSEXT_ERR_OK;
 }
 
-static SSL_CTX *make_context(EVP_PKEY *key)
+static SSL_CTX *server_make_context(EVP_PKEY *key)
 {
 	int groups[] = {NID_X25519, NID_X9_62_prime256v1};
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
@@ -67,7 +67,7 @@ bool tls_server_prepare(struct tls_server *s)
 	if (!s->bio)
 		s->bio = tls_conn_bio_new();
 	if (s->pkey && s->bio)
-		s->ctx = make_context(s->pkey);
+		s->ctx = server_make_context(s->pkey);
 	ERR_clear_error();
 	return s->ctx;
 }

@@ -60,7 +60,7 @@ static struct str next_word(struct str *s)
 }
 
 /* The program that "env ARGUMENTS" starts. */
-static struct str env_program(struct str rest)
+static struct str script_env_program(struct str rest)
 {
 	struct str word;
 
@@ -95,7 +95,7 @@ static int read_script(struct str head, struct tool_needs *ret)
 		;
 	found = program;
 	if (str_eq(str_from_index(program, slash), STR("env"))) {
-		found = env_program(line);
+		found = script_env_program(line);
 		ret->by_name = found.n > 0 && found.p[0] != '/';
 		if (found.n == 0)
 			found = program;

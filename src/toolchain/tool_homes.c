@@ -183,7 +183,7 @@ static char *program_in(const char *dir, const char *name)
 }
 
 /* The program of the first wanted version that has it. */
-static char *env_program(const struct toolchain_query *q, const struct env_manager *m,
+static char *homes_env_program(const struct toolchain_query *q, const struct env_manager *m,
 	const char *root, const char *shims, const char *name)
 {
 	_cleanup_(freep) char *text = wanted_by(q, m, root), *versions = fs_join(root, "versions");
@@ -406,8 +406,8 @@ int tool_home_resolve(
 		_cleanup_(freep) char *shims = root ? fs_join(root, "shims") : NULL;
 
 		if (shims && fs_is_within(path, shims))
-			return found_or_missing(
-				env_program(q, m, root, shims, name), path, m->below + 1, ret, err);
+			return found_or_missing(homes_env_program(q, m, root, shims, name), path,
+				m->below + 1, ret, err);
 	}
 	if (volta_bin && fs_is_within(path, volta_bin) && strcmp(name, "volta") != 0 &&
 		is_dir(volta))

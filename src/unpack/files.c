@@ -65,7 +65,8 @@ static int write_file(struct unpacking *u, const char *path, struct cloche_err *
 	return 0;
 }
 
-static int take_entry(void *user, struct archive_entry *entry, char *path, struct cloche_err *err)
+static int files_take_entry(
+	void *user, struct archive_entry *entry, char *path, struct cloche_err *err)
 {
 	struct unpacking *u = user;
 	const char *target;
@@ -91,7 +92,7 @@ static int take_entry(void *user, struct archive_entry *entry, char *path, struc
 int unpack_files(int fd, int dir, uint64_t max, struct cloche_err *err)
 {
 	struct unpacking u = {.dir = dir};
-	int r = stream_each(&u.stream, fd, max, take_entry, &u, err);
+	int r = stream_each(&u.stream, fd, max, files_take_entry, &u, err);
 
 	stream_close(&u.stream);
 	return r;

@@ -144,7 +144,7 @@ static int find_place(
 }
 
 /* Set the error of a system call about an entry. */
-static int failed(const char *path, const char *what, struct cloche_err *err)
+static int layer_failed(const char *path, const char *what, struct cloche_err *err)
 {
 	int e = errno;
 
@@ -167,7 +167,7 @@ static int set_opaque(int dir, const char *name, const char *path, struct cloche
 		err_hint(err, "set CLOCHE_STATE_DIR to a directory on ext4, xfs or btrfs");
 		return -E_UNSUPPORTED;
 	}
-	return failed(path, "hide what is below", err);
+	return layer_failed(path, "hide what is below", err);
 }
 
 /* Handle a ".wh." entry. */
@@ -186,7 +186,7 @@ static int take_whiteout(const struct place *p, struct cloche_err *err)
 	if (fstatat(p->dir, hidden, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return S_ISDIR(st.st_mode) ? set_opaque(p->dir, hidden, p->path, err) : 0;
 	if (mknodat(p->dir, hidden, S_IFCHR, makedev(0, 0)) < 0)
-		return failed(p->path, "make the whiteout", err);
+		return layer_failed(p->path, "make the whiteout", err);
 	return 0;
 }
 
@@ -227,14 +227,14 @@ static int write_data(
 			if (done < 0 && errno == EINTR)
 				continue;
 			if (done < 0)
-				return failed(p->path, "write", err);
+				return layer_failed(p->path, "write", err);
 			data = (const char *)data + done;
 			n -= (size_t)done;
 			offset += done;
 			l->counts.bytes += (uint64_t)done;
 		}
 	}
-	return ftruncate(fd, size) < 0 ? failed(p->path, "write", err) : 0;
+	return ftruncate(fd, size) < 0 ? layer_failed(p->path, "write", err) : 0;
 }
 
 static int make_file(
@@ -246,7 +246,7 @@ static int make_file(
 	if (size < 0 || (uint64_t)size > l->stream.max)
 		return err_set(err, E_LIMIT, "%.200s: it is too large", p->path);
 	fd = openat(p->dir, p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 ? failed(p->path, "create", err) : write_data(l, fd, p, size, err);
+	return fd < 0 ? layer_failed(p->path, "create", err) : write_data(l, fd, p, size, err);
 }
 
 static int make_hard_link(const struct layer *l, struct archive_entry *entry, const struct place *p,
@@ -267,7 +267,7 @@ static int make_hard_link(const struct layer *l, struct archive_entry *entry, co
 	if (r == 0)
 		r = make_room_for(p, false, &was_hidden, err);
 	if (r == 0 && linkat(from.dir, from.name, p->dir, p->name, 0) < 0)
-		r = failed(p->path, "link", err);
+		r = layer_failed(p->path, "link", err);
 	return r < 0 ? err_wrap(err, r, "hard link %.200s", p->path) : 0;
 }
 
@@ -296,7 +296,7 @@ static int set_attributes(const struct layer *l, struct archive_entry *entry, co
 		/* The image can be used without attributes that the file system or the kernel
 		 * refuses. */
 		if (setxattr(path, name, value, n, 0) < 0 && errno == ENOSPC)
-			return failed(p->path, "set the attributes of", err);
+			return layer_failed(p->path, "set the attributes of", err);
 	}
 	return 0;
 }
@@ -356,7 +356,7 @@ static int set_meta(
 		return err_set(err, E_CORRUPT, "%.200s: its owner is no number of a user", p->path);
 	if (l->root) {
 		if (fchownat(p->dir, name, (uid_t)uid, (gid_t)gid, AT_SYMLINK_NOFOLLOW) < 0)
-			return failed(p->path, "give to its owner", err);
+			return layer_failed(p->path, "give to its owner", err);
 	} else {
 		r = note_owner(l, entry, p, err);
 		if (r < 0)
@@ -364,7 +364,7 @@ static int set_meta(
 		mode |= dir ? 0700 : 0;
 	}
 	if (!link && fchmodat(p->dir, name, mode, 0) < 0)
-		return failed(p->path, "set the mode of", err);
+		return layer_failed(p->path, "set the mode of", err);
 	r = set_attributes(l, entry, p, err);
 	if (r == 0 && dir)
 		return keep_time(l, p, times[1], err);
@@ -403,18 +403,20 @@ static int make_entry(
 		break;
 	case AE_IFDIR:
 		if (*p->name && mkdirat(p->dir, p->name, 0700) < 0 && errno != EEXIST)
-			return failed(p->path, "create", err);
+			return layer_failed(p->path, "create", err);
 		r = was_hidden ? set_opaque(p->dir, p->name, p->path, err) : 0;
 		break;
 	case AE_IFLNK:
 		target = archive_entry_symlink(entry);
 		if (!target || !*target)
 			return err_set(err, E_CORRUPT, "%.200s: a link to nothing", p->path);
-		r = symlinkat(target, p->dir, p->name) < 0 ? failed(p->path, "create", err) : 0;
+		r = symlinkat(target, p->dir, p->name) < 0 ? layer_failed(p->path, "create", err)
+							   : 0;
 		break;
 	case AE_IFIFO:
-		r = mknodat(p->dir, p->name, S_IFIFO | 0600, 0) < 0 ? failed(p->path, "create", err)
-								    : 0;
+		r = mknodat(p->dir, p->name, S_IFIFO | 0600, 0) < 0
+			    ? layer_failed(p->path, "create", err)
+			    : 0;
 		break;
 	default:
 		return err_set(err, E_CORRUPT, "%.200s: an entry of no known type", p->path);
@@ -422,7 +424,8 @@ static int make_entry(
 	return r < 0 ? r : set_meta(l, entry, p, err);
 }
 
-static int take_entry(void *user, struct archive_entry *entry, char *path, struct cloche_err *err)
+static int layer_take_entry(
+	void *user, struct archive_entry *entry, char *path, struct cloche_err *err)
 {
 	struct layer *l = user;
 	unsigned type = archive_entry_filetype(entry);
@@ -463,7 +466,7 @@ int unpack_layer(int fd, int tree, int owners, uint64_t max, char digest[SHA256_
 	struct unpack_counts *ret, struct cloche_err *err)
 {
 	struct layer l = {.tree = tree, .owners = owners, .root = geteuid() == 0};
-	int r = stream_each(&l.stream, fd, max, take_entry, &l, err);
+	int r = stream_each(&l.stream, fd, max, layer_take_entry, &l, err);
 
 	set_dir_times(&l);
 	if (r == 0)

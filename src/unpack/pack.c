@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int failed(struct archive *tar, struct cloche_err *err)
+static int pack_failed(struct archive *tar, struct cloche_err *err)
 {
 	return err_set(err, E_SYSTEM, "write the archive: %s", archive_error_string(tar));
 }
@@ -38,7 +38,7 @@ static int add_file(
 	archive_entry_set_uid(entry, geteuid());
 	archive_entry_set_gid(entry, getegid());
 	if (archive_write_header(tar, entry) < ARCHIVE_WARN)
-		r = failed(tar, err);
+		r = pack_failed(tar, err);
 	for (left = (uint64_t)st.st_size; r == 0 && left > 0;) {
 		ssize_t n = read(fd, chunk, MIN(left, (uint64_t)sizeof(chunk)));
 
@@ -47,7 +47,7 @@ static int add_file(
 		if (n <= 0)
 			r = err_sys(err, n < 0 ? errno : EIO, "read %s", name);
 		else if (archive_write_data(tar, chunk, (size_t)n) != n)
-			r = failed(tar, err);
+			r = pack_failed(tar, err);
 		else
 			left -= (uint64_t)n;
 	}
@@ -69,7 +69,7 @@ static int add_dir(struct archive *tar, const char *path, struct cloche_err *err
 	archive_entry_set_uid(entry, geteuid());
 	archive_entry_set_gid(entry, getegid());
 	if (archive_write_header(tar, entry) < ARCHIVE_WARN)
-		r = failed(tar, err);
+		r = pack_failed(tar, err);
 	archive_entry_free(entry);
 	return r;
 }
@@ -86,7 +86,7 @@ int unpack_pack(int fd, int dir, int list, struct cloche_err *err)
 	else if (archive_write_set_format_pax_restricted(tar) < ARCHIVE_WARN ||
 		 archive_write_set_bytes_in_last_block(tar, 1) < ARCHIVE_WARN ||
 		 archive_write_open_fd(tar, fd) < ARCHIVE_WARN)
-		r = failed(tar, err);
+		r = pack_failed(tar, err);
 	while (r == 0 && fgets(line, sizeof(line), lines)) {
 		char *blank = strchr(line, ' ');
 
@@ -100,7 +100,7 @@ int unpack_pack(int fd, int dir, int list, struct cloche_err *err)
 		}
 	}
 	if (r == 0 && archive_write_close(tar) < ARCHIVE_WARN)
-		r = failed(tar, err);
+		r = pack_failed(tar, err);
 	if (lines)
 		(void)fclose(lines);
 	archive_write_free(tar);
