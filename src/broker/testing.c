@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "broker/broker.h"
 #include "ipc/helper.h"
+#include "tap.h"
 #include "tls/testing.h"
 
 #include <errno.h>
@@ -27,23 +28,14 @@ static _noreturn_ void child(const int fds[4])
 	_exit(broker_run(&in, &err));
 }
 
-static void temp_file(char path[64])
-{
-	int fd;
-
-	snprintf(path, 64, "/tmp/cloche-broker-XXXXXX");
-	fd = mkostemp(path, O_CLOEXEC);
-	test_need(fd >= 0);
-	close(fd);
-}
-
-/* The broker is a fork, so another thread's locks (the sanitizer's of its memory, OpenSSL's) would stay locked in it
- * for ever: origins begin after the broker. */
+/* The broker is a fork, so another thread's locks (the sanitizer's of its memory, OpenSSL's) would
+ * stay locked in it for ever: origins begin after the broker. */
 static bool has_one_thread(void)
 {
 	struct stat st;
 
-	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3; /* ".", its name, the thread */
+	/* ".", its name, the thread */
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
 }
 
 void rig_start(struct rig *g)
@@ -75,8 +67,8 @@ void rig_start(struct rig *g)
 	test_need(chan_init(&g->supervisor, sup[0], HELPER_MAX_PAYLOAD, 1 << 16) == 0);
 	test_need(chan_init(&g->net, net[0], NET_MAX_PAYLOAD, 64 << 20) == 0);
 	test_need(chan_init(&g->conf, conf[0], NETCONF_MAX_PAYLOAD, 8 << 20) == 0);
-	temp_file(g->log);
-	temp_file(g->json);
+	close(tap_file(g->log));
+	close(tap_file(g->json));
 }
 
 void rig_allow(struct rig *g, const char *yaml)

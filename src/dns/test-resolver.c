@@ -524,7 +524,7 @@ static void named_servers_stay(void)
 	check_int(w.r, 0);
 }
 
-static void start_server(char hosts[])
+static void start_server(char hosts[TAP_DIR_BYTES])
 {
 	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t len = sizeof(sa);
@@ -538,15 +538,14 @@ static void start_server(char hosts[])
 	must(getsockname(tcp, (struct sockaddr *)&sa, &len) == 0);
 	must(bind(udp, (struct sockaddr *)&sa, sizeof(sa)) == 0);
 	snprintf(servers, sizeof(servers), "127.0.0.1:%u", ntohs(sa.sin_port));
-	fd = mkstemp(hosts);
-	must(fd >= 0);
+	fd = tap_file(hosts);
 	must(fd_write_all(fd, lines, sizeof(lines) - 1) == 0);
 	close(fd);
 }
 
 int main(void)
 {
-	char hosts[] = "/tmp/cloche-test-hosts-XXXXXX";
+	char hosts[TAP_DIR_BYTES];
 	struct dns_resolver_config config = {
 		.servers = servers, .hosts_path = hosts, .watch = watch, .arg = &watched_n};
 	struct cloche_err err = CLOCHE_ERR_INIT;

@@ -222,14 +222,14 @@ static void test_disk_full(void)
 /* A line that was cut off by the end of the disk is reported, and does not swallow the next one. */
 static void test_torn(void)
 {
-	char path[] = "/tmp/cloche-test-netlog-XXXXXX";
-	_cleanup_fd_ int fd = mkostemp(path, O_APPEND | O_CLOEXEC);
+	char path[TAP_DIR_BYTES];
+	_cleanup_fd_ int fd = tap_file(path);
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(65536);
 	struct netlog_config config = NETLOG_CONFIG_DEFAULT;
 	struct rlimit old, small;
 	struct netlog *log;
 
-	must(fd >= 0 && unlink(path) == 0);
+	must(fcntl(fd, F_SETFL, O_APPEND) == 0 && unlink(path) == 0);
 	must(getrlimit(RLIMIT_FSIZE, &old) == 0);
 	small = (struct rlimit){40, old.rlim_max};
 	signal(SIGXFSZ, SIG_IGN);

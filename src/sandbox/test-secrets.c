@@ -51,10 +51,10 @@ static void test_an_empty_value_masks_nothing(void)
 static void test_an_empty_value_by_name(void)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new(), *copy = NULL;
-	char path[] = "/tmp/test-secrets-XXXXXX", spec[64];
-	int fd = mkostemp(path, O_CLOEXEC);
+	char path[TAP_DIR_BYTES], spec[128];
+	int fd = tap_file(path);
 
-	must(sb && fd >= 0 && write(fd, "\n", 1) == 1);
+	must(sb && write(fd, "\n", 1) == 1);
 	close(fd);
 	setenv("TEST_EMPTY", "", 1);
 	snprintf(spec, sizeof(spec), "FROM_FILE=%s@api.test", path);

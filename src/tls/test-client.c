@@ -262,16 +262,16 @@ static void test_bundle(void)
 	const struct test_cert bad = {.ca = stranger, .dns = "a.test"};
 	struct tls_trust *old = trust;
 	struct buf pem = BUF_INIT(1 << 16);
-	char path[] = "/tmp/cloche-roots-XXXXXX", text[128];
+	char path[TAP_DIR_BYTES], text[128];
 	struct test_ca *others[8];
-	int fd = mkostemp(path, O_CLOEXEC);
+	int fd = tap_file(path);
 
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
 		others[i] = test_ca_new("some other root");
 		test_ca_add_pem(others[i], &pem);
 	}
 	test_ca_add_pem(ca, &pem);
-	must(fd >= 0 && fd_write_all(fd, buf_data(&pem), buf_len(&pem)) == 0);
+	must(fd_write_all(fd, buf_data(&pem), buf_len(&pem)) == 0);
 	setenv("SSL_CERT_FILE", path, 1);
 	trust = NULL;
 	must(tls_trust_new(true, &trust, NULL) == 0);

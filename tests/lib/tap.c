@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tap.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <unistd.h>
 
 int tap_count, tap_failed;
 bool tap_ok_now;
@@ -60,25 +62,45 @@ void tap_bail(const char *file, int line, const char *what)
 	exit(1);
 }
 
-static void make_dir(const char *variable, char ret[TAP_DIR_BYTES])
+static int make_file(char *path)
+{
+	return mkostemp(path, O_CLOEXEC);
+}
+
+static int make_dir(char *path)
+{
+	return mkdtemp(path) ? 0 : -1;
+}
+
+/* Return what make() returns, which is no failure. */
+static int make_in(const char *variable, int (*make)(char *path), char ret[TAP_DIR_BYTES])
 {
 	const char *place = getenv(variable);
-	int n = snprintf(ret, TAP_DIR_BYTES, "%s/cloche-test-XXXXXX", place ? place : "");
+	int n = snprintf(ret, TAP_DIR_BYTES, "%s/cloche-test-XXXXXX", place ? place : ""), r = -1;
 
-	if (place && place[0] == '/' && n < TAP_DIR_BYTES && mkdtemp(ret))
-		return;
+	if (place && place[0] == '/' && n < TAP_DIR_BYTES)
+		r = make(ret);
+	if (r >= 0)
+		return r;
 	snprintf(ret, TAP_DIR_BYTES, "/tmp/cloche-test-XXXXXX");
-	must(mkdtemp(ret));
+	r = make(ret);
+	must(r >= 0);
+	return r;
 }
 
 void tap_dir(char ret[TAP_DIR_BYTES])
 {
-	make_dir("TMPDIR", ret);
+	make_in("TMPDIR", make_dir, ret);
 }
 
 void tap_fast_dir(char ret[TAP_DIR_BYTES])
 {
-	make_dir("CLOCHE_TEST_FAST_DIR", ret);
+	make_in("CLOCHE_TEST_FAST_DIR", make_dir, ret);
+}
+
+int tap_file(char ret[TAP_DIR_BYTES])
+{
+	return make_in("TMPDIR", make_file, ret);
 }
 
 void tap_skip(const char *reason)

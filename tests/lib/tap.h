@@ -60,6 +60,9 @@ void tap_dir(char ret[TAP_DIR_BYTES]);
  * $CLOCHE_TEST_FAST_DIR, which tools/test sets (else /tmp). Nothing that runs in a room sees it. */
 void tap_fast_dir(char ret[TAP_DIR_BYTES]);
 
+/* Make an empty file like that, open for reading and writing. Return its descriptor. */
+int tap_file(char ret[TAP_DIR_BYTES]);
+
 /* The test under way cannot run here: reported as skipped, with the reason (borrowed), unless a
  * check has failed. The caller returns after it. */
 void tap_skip(const char *reason);
