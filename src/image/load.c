@@ -2,8 +2,8 @@
 /* Theory of operation: blobs are taken by their digest, layers are unpacked beside their place and
  * renamed into it, and the index is written last. Only for that the lock of the store is taken, as
  * unpacking may take minutes. Until then the load holds a lock that it shares with other loads, and
- * as long as there is one, nobody removes what no image uses (image_store_be_quiet). Of two loads
- * of one layer the second waits for the first, and finds it. */
+ * as long as there is one, nobody removes what no image uses (image_store_be_quiet); the load that
+ * ends last does. Of two loads of one layer the second waits for the first, and finds it. */
 #include "image/load.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -370,8 +370,8 @@ static int enter_stored(struct loading *l, struct cloche_err *err)
 	return r < 0 ? r : image_store_write(l->store, &index, err);
 }
 
-/* Remove the blobs and layers of a failed load. */
-static void give_back(struct image_store *s)
+/* Remove the blobs and layers of a failed load, and what nobody could remove while it ran. */
+static void tidy(struct image_store *s)
 {
 	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
 	_cleanup_fd_ int lock = image_store_lock(s, NULL, NULL, NULL);
@@ -397,9 +397,8 @@ int image_load(struct image_store *s, const struct image_source *source, struct 
 	if (r == 0)
 		r = enter_stored(&l, err);
 	l.fd = fd_close(l.fd);
-	if (r < 0) {
-		give_back(s);
+	tidy(s);
+	if (r < 0)
 		image_index_done(&job->stored);
-	}
 	return r;
 }
