@@ -164,8 +164,8 @@ int read_duration(const char *option, const char *value, uint64_t *ret_ms, cloch
 int set_duration(const struct option *o, void *at, const char *value, cloche_err *err);
 /* The number of a command in a sandbox, into a uint32_t. */
 int set_exec(const struct option *o, void *at, const char *value, cloche_err *err);
-/* Find a user of a sandbox (NAME|UID[:GROUP]). Numbers alone and "root" need no look inside; the
- * group of a number alone is then the same number. */
+/* Find a user of a sandbox (NAME|UID[:GROUP]), as cloche_files_find_user() does. Of root, and of
+ * two numbers, nothing is looked up. */
 int find_user(const cloche_instance *i, const char *text, uint32_t *ret_uid, uint32_t *ret_gid,
 	cloche_err *err);
 /* Format the time since since_usec: "3 s", "5 min", "2 h", "4 d". */

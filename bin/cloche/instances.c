@@ -63,11 +63,13 @@ int find_user(const cloche_instance *i, const char *text, uint32_t *ret_uid, uin
 	cloche_err *err)
 {
 	size_t n = strcspn(text, ":");
-	const char *group = text[n] ? text + n + 1 : text;
+	const char *group = text[n] ? text + n + 1 : "root";
 	cloche_files *files = NULL;
 	int r;
 
-	if (read_id(text, n, ret_uid) && read_id(group, text[n] ? strlen(group) : n, ret_gid))
+	/* Of these no account has to be looked up. */
+	if (read_id(text, n, ret_uid) && (text[n] || *ret_uid == 0) &&
+		read_id(group, strlen(group), ret_gid))
 		return 0;
 	r = cloche_files_open(i, 0, 0, &files, err);
 	if (r == 0)
