@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* Where a room has the system's programs. */
+#define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 /* Find a program of cloche: in $CLOCHE_LIBEXEC if that is set, else next to the running executable,
  * else in the installed libexec directory, else in the installed bin directory. Return a heap
  * string, or NULL with err set. */

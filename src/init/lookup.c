@@ -3,6 +3,7 @@
  * and 126 in a shell), searches the PATH of the new process's environment, and never hands a file
  * without an interpreter line to a shell. execve reports ENOENT for both a missing file and a
  * missing interpreter; whether the file itself exists tells them apart. */
+#include "base/program.h"
 #include "init/init.h"
 #include "ipc/roomctl.h"
 
@@ -10,14 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 static const char *find_path(char *const *env)
 {
 	for (; env && *env; env++)
 		if (strncmp(*env, "PATH=", 5) == 0)
 			return *env + 5;
-	return DEFAULT_PATH;
+	return SYSTEM_PATH;
 }
 
 /* Return true if the search should go on; otherwise why is final. */

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/parse.h"
+#include "base/program.h"
 #include "base/utf8.h"
 #include "ipc/control.h"
 #include "ipc/netconf.h"
@@ -25,8 +26,7 @@ enum { MAX_PEM = 4 << 20, MAX_LABEL_KEY = 63, MAX_CONNECT_TO = 4096 };
  * HOME, USER and LOGNAME (init/user.c). */
 static const struct {
 	const char *name, *value;
-} default_env[] = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-	{"SHELL", "/bin/sh"}, {"LANG", "C.UTF-8"}};
+} default_env[] = {{"PATH", SYSTEM_PATH}, {"SHELL", "/bin/sh"}, {"LANG", "C.UTF-8"}};
 
 cloche_sandbox *cloche_sandbox_new(void)
 {

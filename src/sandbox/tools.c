@@ -228,9 +228,8 @@ static bool is_systems(const char *command)
 		found = toolchain_find(&q, command, NULL);
 		command = found ? found : "";
 	}
-	return (fs_is_within(command, "/usr") || fs_is_within(command, "/bin") ||
-		       fs_is_within(command, "/sbin")) &&
-	       readlink(command, link, sizeof(link)) < 0 && errno == EINVAL;
+	return tool_is_on_path(str_from(command)) && readlink(command, link, sizeof(link)) < 0 &&
+	       errno == EINVAL;
 }
 
 int cloche_sandbox_add_command(

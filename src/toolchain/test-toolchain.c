@@ -311,6 +311,23 @@ static void environment_of_a_project(void)
 		    "path ~/project/.venv/bin\nrun ~/project/.venv/bin/x\n");
 }
 
+/* What a room shows at its own path anyway is still run as it was found. */
+static void environment_that_is_shown(void)
+{
+	char *shown[] = {cwd, NULL};
+
+	fresh("~/project/.venv/bin", NULL);
+	q.writable = q.shown = shown;
+	link_to("~/project/.venv/bin/python", "/bin/sh");
+	put("~/project/.venv/pyvenv.cfg", "home = /usr/bin\n", 0644);
+	script("~/project/.venv/bin/sh", "~/project/.venv/bin/python");
+	expect("python", "path ~/project/.venv/bin\nrun ~/project/.venv/bin/python\n");
+	expect("sh", "path ~/project/.venv/bin\nrun ~/project/.venv/bin/sh\n");
+	script("~/project/.venv/bin/x", "~/bin/own");
+	link_to("~/bin/own", "/usr/bin/env");
+	expect_error("x", E_DENIED, "/usr/bin/env");
+}
+
 static void asdf_and_mise(void)
 {
 	fresh("~/.asdf/shims", "~/.local/share/mise/shims");
@@ -559,10 +576,10 @@ static void mounts_are_not_made_twice(void)
 	shown[0] = strdup(place("~/bin"));
 	q.shown = shown;
 	program("~/bin/mine");
-	expect("mine", "");
+	expect("mine", "path ~/bin\nrun ~/bin/mine\n");
 	script("~/bin/mine.js", "/usr/bin/env node");
-	expect("mine.js",
-		"mount ~/.nvm/versions/node/v20.1.0\npath ~/.nvm/versions/node/v20.1.0/bin\n");
+	expect("mine.js", "mount ~/.nvm/versions/node/v20.1.0\n"
+			  "path ~/.nvm/versions/node/v20.1.0/bin\npath ~/bin\nrun ~/bin/mine.js\n");
 	free(shown[0]);
 }
 
@@ -577,6 +594,7 @@ int main(void)
 	run_test(pyenv);
 	run_test(virtual_environment);
 	run_test(environment_of_a_project);
+	run_test(environment_that_is_shown);
 	run_test(asdf_and_mise);
 	run_test(volta);
 	run_test(rust);

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/macro.h"
+#include "base/program.h"
 #include "toolchain/toolchain.h"
 
 #include <elf.h>
@@ -37,6 +38,19 @@ char *tool_cut_below(const char *path, const char *dir, unsigned levels)
 		at += strspn(at, "/");
 	}
 	return at - path > 1 ? str_dup(str_make(path, (size_t)(at - path) - 1)) : NULL;
+}
+
+bool tool_is_on_path(struct str path)
+{
+	struct str rest = STR(SYSTEM_PATH);
+	size_t n = path.n;
+
+	while (n && path.p[n - 1] != '/')
+		n--;
+	while (n && rest.n)
+		if (str_eq(str_next(&rest, ':'), str_make(path.p, n - 1)))
+			return true;
+	return false;
 }
 
 char *tool_path_outside(const struct toolchain_query *q, const char *path)

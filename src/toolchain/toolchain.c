@@ -520,23 +520,23 @@ static int show_program(struct search *s, const char *name, const char *real, bo
 static int add_settled(struct search *s, const char *name, bool on_path, int depth)
 {
 	_cleanup_(freep) char *real = follow(s, name), *dir = NULL;
-	const char *inside;
+	const char *inside = name;
 	int r;
 
 	if (!real)
 		return err_sys(s->err, errno, "%s: %s", s->asked, name);
-	if (toolchain_is_shown(s->q, name) && toolchain_is_shown(s->q, real))
-		return fs_is_within(real, "/usr") ? 0 : add_needs(s, real, depth);
-	r = show_program(s, name, real, depth > 0 && !on_path, depth, &inside);
-	if (r < 0)
+	if (!toolchain_is_shown(s->q, name) || !toolchain_is_shown(s->q, real))
+		r = show_program(s, name, real, depth > 0 && !on_path, depth, &inside);
+	else
+		r = fs_is_within(real, "/usr") ? 0 : add_needs(s, real, depth);
+	if (r < 0 || (inside == name && tool_is_on_path(str_from(name))))
 		return r;
 	if (depth == 0 && set_string(&s->t->program, inside, s->err) < 0)
 		return -E_NO_MEMORY;
-	dir = on_path ? parent_of(inside) : NULL;
-	if (on_path && !dir)
-		return err_nomem(s->err);
-	/* Programs in the system's directories are found anyway. */
-	return !dir || fs_is_within(dir, "/usr") ? 0 : add_dir(s, dir);
+	if (!on_path || tool_is_on_path(str_from(inside)))
+		return 0;
+	dir = parent_of(inside);
+	return dir ? add_dir(s, dir) : err_nomem(s->err);
 }
 
 /* The same for any absolute path. */
@@ -551,7 +551,7 @@ static int add_named(struct search *s, const char *path, bool on_path, int depth
 		char link[8];
 
 		/* Nearly always there is nothing more to do. */
-		if (fs_is_within(name, "/usr") && readlink(path, link, sizeof(link)) < 0)
+		if (tool_is_on_path(str_from(name)) && readlink(path, link, sizeof(link)) < 0)
 			return 0;
 	}
 	r = tool_home_resolve(s->q, name, &chosen, s->err);

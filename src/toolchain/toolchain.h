@@ -42,7 +42,7 @@ struct toolchain {
 #define TOOLCHAIN_INIT ((struct toolchain){0})
 
 /* Add what a program needs. name: an absolute path, or a name that is looked for on the PATH.
- * Return 0 (also if nothing has to be added, because the room shows it: then program is NULL);
+ * Return 0 (also if nothing has to be added, because a room finds it: then program is NULL);
  * 1 if there is no such program; E_NOT_FOUND if it needs something that is not there;
  * E_DENIED if it lies among credentials, cannot be shown without a whole home, or is named by a
  * file that a room may have written. */
@@ -92,3 +92,5 @@ char *tool_path_outside(const struct toolchain_query *q, const char *path);
 char *tool_home_dir(const struct toolchain_query *q, const char *variable, const char *below);
 /* Whether it is a regular file that anybody may execute. */
 bool tool_is_program(const char *path);
+/* Whether the program lies in a directory that is on a room's PATH anyway. */
+bool tool_is_on_path(struct str path);

@@ -10,6 +10,7 @@
  * pip.conf, gitconfig, environment, apt's auth.conf and changed parts of apt.conf.d). Accounts,
  * host names and name resolution are the room's own. */
 #include "base/fd.h"
+#include "base/program.h"
 #include "ipc/rundir.h"
 #include "jail/sys.h"
 #include "provider/native/layers.h"
@@ -63,7 +64,7 @@ static const struct {
 static const struct str nsswitch[2] = {ETC_NSSWITCH(""), ETC_NSSWITCH(" dns")};
 
 static const char profile_text[] =
-	"PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\n"
+	"PATH=${PATH:-" SYSTEM_PATH "}\n"
 	"export PATH\n[ -z \"$BASH_VERSION\" ] || [ ! -r /etc/bash.bashrc ] || . "
 	"/etc/bash.bashrc\n";
 /* apt would switch to a user, which is impossible with a single mapped id. */
