@@ -64,7 +64,7 @@ static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, cloche_wa
 	r = room_start(sb, &how, &net, fn, user, &client, err);
 	if (r == 0) {
 		client_on_warning(client, fn, user);
-		sandbox_tell_unused(sb, fn, user);
+		sandbox_tell_doubtful(sb, fn, user);
 		r = wait_until_made(client, &net, sb, err);
 		if (r == 0)
 			r = cloche_instance_open(client_id(client), &instance, err);

@@ -199,7 +199,7 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	if (r < 0)
 		return r;
 	run_begin(run, client);
-	sandbox_tell_unused(run->sb, run->on_warning, run->on_warning_user);
+	sandbox_tell_doubtful(run->sb, run->on_warning, run->on_warning_user);
 	return 0;
 }
 

@@ -136,9 +136,9 @@ bool sandbox_is_recorded(const cloche_sandbox *sb);
  * they are long. code_arg: index of the argument in whose place CTL_CODE is shown; 0: none. */
 char *sandbox_describe_command(const char *const *argv, size_t code_arg);
 
-/* Call fn (may be NULL) with a sentence for each secret that no rule lets out, and for a network
- * log without a network. */
-void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *user);
+/* Call fn (may be NULL) with a sentence for each secret that no rule lets out, for a network log
+ * without a network, for an allowlist of every host, and for each socket that is mounted. */
+void sandbox_tell_doubtful(const cloche_sandbox *sb, cloche_warning_fn fn, void *user);
 
 static inline void cloche_sandbox_freep(cloche_sandbox **sb)
 {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Warnings about options without an effect, above all secrets that may be sent to no host: the room
- * would have a surrogate, and programs in it would retry for minutes what no rule allows. */
+ * would have a surrogate, and programs in it would retry for minutes what no rule allows; and about
+ * options that grant far more than they say. */
 #include "policy/allowlist.h"
 #include "policy/host.h"
 #include "provider/names.h"
 #include "sandbox/sandbox.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Return whether both patterns can match the same host; true if both have wildcards. */
 static bool scope_meets(const char *rule, const char *scope)
@@ -50,12 +53,43 @@ static bool secrets_are_for_requests(const cloche_sandbox *sb)
 	return !sb->offline && !refused;
 }
 
-void sandbox_tell_unused(const cloche_sandbox *sb, cloche_warning_fn fn, void *user)
+static bool allows_every_host(const cloche_allowlist *list)
+{
+	for (size_t i = 0; list && i < allowlist_count(list->rules); i++)
+		if (strcmp(allowlist_rule(list->rules, i)->host, "*") == 0)
+			return true;
+	return false;
+}
+
+static void tell_wide(const cloche_sandbox *sb, cloche_warning_fn fn, void *user)
+{
+	char text[PATH_MAX + 128];
+	struct stat st;
+
+	if (sandbox_wants_gateway(sb) && !sb->offline && allows_every_host(sb->allowlist))
+		fn("every host is allowed (\"*\"): what is read inside can be sent to anybody",
+			user);
+	for (size_t i = 0; i < sb->mounts_n; i++) {
+		const struct room_mount *m = &sb->mounts[i];
+
+		if (m->guard || m->fd < 0 || fstat(m->fd, &st) < 0 || !S_ISSOCK(st.st_mode))
+			continue;
+		snprintf(text, sizeof(text),
+			"%s is a socket: whoever listens there does for the sandbox what it does "
+			"for you",
+			m->source);
+		fn(text, user);
+	}
+}
+
+void sandbox_tell_doubtful(const cloche_sandbox *sb, cloche_warning_fn fn, void *user)
 {
 	size_t n = sb->secrets ? secret_set_count(sb->secrets->set) : 0;
 	bool network = sandbox_wants_gateway(sb);
 	char text[1024];
 
+	if (fn)
+		tell_wide(sb, fn, user);
 	if (fn && !network && (sb->network_log || sb->network_log_fd >= 0))
 		fn("there is no network, so there is nothing for the network log", user);
 	if (fn && !network && sb->connect_to)
