@@ -236,24 +236,16 @@ static const char *judge_addresses(
 	return d->n > 0 ? NULL : first ? first : "no address";
 }
 
-/* Do not suggest an address that `allow_private: true` would not open, such as a metadata
- * service. */
-static bool may_be_advised(const struct dns_result *result)
-{
-	const struct address_policy soft = {.allow_private = true};
-
-	return result->n > 0 && !address_refusal(&result->addrs[0].sa, &soft);
-}
-
 static void resolved(struct dial *d, const struct dns_result *result)
 {
 	char first[INET6_ADDRSTRLEN] = "", message[NOTE_MAX];
 	const char *why = judge_addresses(d, result, first);
+	bool may_advise = result->n > 0 && address_may_be_advised(&result->addrs[0].sa);
 
 	if (why) {
 		snprintf(message, sizeof(message), "%s resolves to %s, which is refused: %s",
 			d->stream->host.text, first, why);
-		refuse_address(d->stream, message, may_be_advised(result) ? first : NULL);
+		refuse_address(d->stream, message, may_advise ? first : NULL);
 		return;
 	}
 	try_next(d);

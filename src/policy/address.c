@@ -2,9 +2,11 @@
 /* Theory of operation: every address becomes 16 bytes (IPv4 as ::ffff:a.b.c.d). An IPv4 address
  * embedded in IPv6 (mapped, NAT64) is unwrapped first. A table then says which ranges are special
  * and how strongly: `allow_private: true` opens SOFT ranges, only a range that names them opens
- * FIRM ones, and nothing opens NEVER ones. Every address is in some row: what is left of IPv4 and
- * of 2000::/3 is OPEN; the rest of IPv6 is not globally reachable. Registries: IANA's IPv4 and IPv6
- * special-purpose address registries (RFC 6890 and updates). */
+ * NAMED and FIRM ones, and nothing opens NEVER ones. Some networks use NAMED ones for hosts of
+ * their own; a metadata service or a neighbour that is FIRM is never suggested to anybody. Every
+ * address is in some row: what is left of IPv4 and of 2000::/3 is OPEN; the rest of IPv6 is not
+ * globally reachable. Registries: IANA's IPv4 and IPv6 special-purpose address registries (RFC 6890
+ * and updates). */
 #include "policy/address.h"
 
 #include "base/parse.h"
@@ -12,7 +14,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum strength { OPEN, SOFT, FIRM, NEVER };
+enum strength { OPEN, SOFT, NAMED, FIRM, NEVER };
 
 struct special {
 	struct cidr range;
@@ -50,15 +52,15 @@ static const struct special specials[] = {
 	V4(192, 168, 0, 0, 16, SOFT, "private address"),
 	V4(100, 64, 0, 0, 10, SOFT, "shared address space (carrier-grade NAT)"),
 	V4(192, 0, 0, 0, 24, FIRM, "reserved address"),
-	V4(192, 0, 2, 0, 24, FIRM, "documentation address"),
-	V4(198, 51, 100, 0, 24, FIRM, "documentation address"),
-	V4(203, 0, 113, 0, 24, FIRM, "documentation address"),
+	V4(192, 0, 2, 0, 24, NAMED, "documentation address"),
+	V4(198, 51, 100, 0, 24, NAMED, "documentation address"),
+	V4(203, 0, 113, 0, 24, NAMED, "documentation address"),
 	V4(192, 88, 99, 0, 24, FIRM, "6to4 relay address"),
-	V4(198, 18, 0, 0, 15, FIRM, "benchmarking address"),
-	V4(240, 0, 0, 0, 4, FIRM, "reserved address"),
+	V4(198, 18, 0, 0, 15, NAMED, "benchmarking address"),
+	V4(240, 0, 0, 0, 4, NAMED, "reserved address"),
 	V6(0xff00, 0, 0, 0, 8, NEVER, "multicast address"),
 	V6(0xfe80, 0, 0, 0, 10, FIRM, "link-local address"),
-	V6(0xfec0, 0, 0, 0, 10, FIRM, "site-local address"),
+	V6(0xfec0, 0, 0, 0, 10, NAMED, "site-local address"),
 	{{{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x54}, 128}, FIRM,
 		"cloud metadata address"},
 	{{{0xfd, 0x20, 0, 0xce, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x54}, 128}, FIRM,
@@ -68,8 +70,8 @@ static const struct special specials[] = {
 	V6(0x0100, 0, 0, 0, 64, FIRM, "discard-only address"),
 	V6(0x2001, 0, 0, 0, 32, FIRM, "Teredo address"),
 	V6(0x2001, 0, 0, 0, 23, FIRM, "reserved address"),
-	V6(0x2001, 0x0db8, 0, 0, 32, FIRM, "documentation address"),
-	V6(0x3fff, 0, 0, 0, 20, FIRM, "documentation address"),
+	V6(0x2001, 0x0db8, 0, 0, 32, NAMED, "documentation address"),
+	V6(0x3fff, 0, 0, 0, 20, NAMED, "documentation address"),
 	V6(0x2002, 0, 0, 0, 16, FIRM, "6to4 address"),
 	V4(0, 0, 0, 0, 0, OPEN, NULL),
 	V6(0x2000, 0, 0, 0, 3, OPEN, NULL),
@@ -187,6 +189,23 @@ static const struct special *find_special(const uint8_t addr[16])
 	return s;
 }
 
+/* Turn an IPv4 address that is translated into the IPv4 address. */
+static void unwrap(uint8_t addr[16])
+{
+	if (memcmp(addr, nat64, sizeof(nat64)) == 0)
+		memcpy(addr, v4_mapped, sizeof(v4_mapped));
+}
+
+bool address_may_be_advised(const struct sockaddr *sa)
+{
+	struct cidr c;
+
+	if (cidr_from_sockaddr(sa, &c) < 0)
+		return false;
+	unwrap(c.addr);
+	return find_special(c.addr)->strength < FIRM;
+}
+
 const char *address_refusal(const struct sockaddr *sa, const struct address_policy *p)
 {
 	const struct special *special;
@@ -196,8 +215,7 @@ const char *address_refusal(const struct sockaddr *sa, const struct address_poli
 		return "not an internet address";
 	if (is_own(p, c.addr) && !is_opened(p, c.addr, SOFT))
 		return "address of this host";
-	if (memcmp(c.addr, nat64, sizeof(nat64)) == 0)
-		memcpy(c.addr, v4_mapped, sizeof(v4_mapped));
+	unwrap(c.addr);
 	special = find_special(c.addr);
 	if (special->strength == NEVER ||
 		(special->strength != OPEN && !is_opened(p, c.addr, special->strength)))

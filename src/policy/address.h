@@ -37,3 +37,7 @@ struct address_policy {
  * text). Embedded IPv4 (mapped, NAT64) is judged as that IPv4 address. Unspecified, multicast and
  * broadcast addresses are refused whatever the rule says. */
 const char *address_refusal(const struct sockaddr *sa, const struct address_policy *p);
+
+/* Return whether a refusal may say how to allow this address. Not if it is that of a metadata
+ * service, link-local, or never dialled. */
+bool address_may_be_advised(const struct sockaddr *sa);

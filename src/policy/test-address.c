@@ -128,6 +128,30 @@ static void test_named_ranges(void)
 	check_z(refusal("127.0.0.1", &p), "loopback address");
 }
 
+/* What somebody may want to open, and what may be asked away by nobody. */
+static void test_advice(void)
+{
+	static const char *const good[] = {"10.1.2.3", "192.168.1.1", "100.64.0.1", "127.0.0.1",
+		"fd00::1", "::1", "203.0.113.7", "192.0.2.1", "198.51.100.1", "198.19.0.1",
+		"240.0.0.1", "2001:db8::1", "3fff::1", "fec0::1", "64:ff9b::203.0.113.7"};
+	static const char *const bad[] = {"169.254.169.254", "169.254.170.2", "168.63.129.16",
+		"100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "169.254.1.1",
+		"fe80::1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "ff02::1", "::", "192.0.0.1",
+		"2002:a9fe:a9fe::1", "2001::1", "4000::1", "64:ff9b::169.254.169.254",
+		"::ffff:169.254.169.254"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		struct sockaddr_storage ss = make(good[i]);
+
+		check(address_may_be_advised((const struct sockaddr *)&ss));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct sockaddr_storage ss = make(bad[i]);
+
+		check(!address_may_be_advised((const struct sockaddr *)&ss));
+	}
+}
+
 static void test_never(void)
 {
 	struct cidr all[2];
@@ -199,6 +223,7 @@ int main(void)
 {
 	run_test(test_table);
 	run_test(test_named_ranges);
+	run_test(test_advice);
 	run_test(test_never);
 	run_test(test_own);
 	run_test(test_family);
