@@ -7,6 +7,7 @@
 #include "base/program.h"
 #include "base/strv.h"
 #include "client/client_internal.h"
+#include "ipc/roomctl.h"
 #include "ipc/rundir.h"
 #include "provider/spec.h"
 
@@ -83,6 +84,7 @@ static int start_supervisor(
 		c->detached ? sources : NULL, NULL};
 	struct program_spawn spawn = {.argv = argv, .fds = fds, .stdio = {-1, -1, -1}};
 	unsigned n;
+	int r;
 
 	if (!fds)
 		return err_nomem(err);
@@ -93,7 +95,13 @@ static int start_supervisor(
 	/* For its last words only; everything else comes as messages. */
 	if (fcntl(2, F_GETFD) >= 0)
 		spawn.stdio[2] = 2;
-	return program_start(&spawn, &c->pid, NULL, err);
+	r = program_start(&spawn, &c->pid, NULL, err);
+	/* Where the program is missing, another one would be of no use. */
+	if (r == -E_NOT_FOUND && err && access(ROOMCTL_INIT_PATH, F_OK) == 0) {
+		err->hint[0] = '\0';
+		err_hint(err, ROOMCTL_INSIDE_HINT);
+	}
+	return r;
 }
 
 static int send_start(struct client *c, const struct client_start *start, int config_fd)

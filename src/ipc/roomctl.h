@@ -18,6 +18,10 @@
 /* Path of the program of process 1 in every room. It is executed again there for the file worker
  * and for connections to a port. */
 #define ROOMCTL_INIT_PATH ROOMCTL_DIR "/init"
+/* The hint if a sandbox is to be made where that file exists. */
+#define ROOMCTL_INSIDE_HINT                                                                        \
+	"this is the inside of a sandbox already, which cannot make another: run the command as "  \
+	"it is, or start cloche outside"
 /* Path of the supervisor's socket in a room that a provider's program has made. */
 #define ROOMCTL_CONTROL_NAME "control"
 #define ROOMCTL_CONTROL_PATH ROOMCTL_DIR "/" ROOMCTL_CONTROL_NAME

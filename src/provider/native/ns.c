@@ -120,8 +120,7 @@ int ns_fail(int errnum, uint64_t flags, const char *what, struct cloche_err *err
 
 	/* No setting of the machine changes what a room is not allowed to do. */
 	if (access(ROOMCTL_INIT_PATH, F_OK) == 0)
-		err_hint(err, "this is the inside of a sandbox already, which cannot make another: "
-			      "run the command as it is, or start cloche outside");
+		err_hint(err, ROOMCTL_INSIDE_HINT);
 	explain(err);
 	if (errnum == ENOSYS)
 		err_hint(err, "the kernel is older than 5.7, or a filter hides clone3");
