@@ -149,7 +149,7 @@ static void put_closed(const struct inside *in, const struct target_root *root, 
 }
 
 static int put_mount(
-	const struct inside *in, const struct target_root *root, size_t i, struct cloche_err *err)
+	const struct inside *in, const struct attach *a, size_t i, struct cloche_err *err)
 {
 	const struct room_mount *m = &in->spec->mounts[i];
 
@@ -161,38 +161,38 @@ static int put_mount(
 	if (in->trees[i] < 0)
 		return 0;
 	if (m->closed) {
-		put_closed(in, root, i);
+		put_closed(in, a->root, i);
 		return 0;
 	}
-	return attach_beneath(root, in->trees[i], m->target, in->sources[i].is_dir, err);
+	return attach_tree(a, i, in->trees[i], m->target, in->sources[i].is_dir, err);
 }
 
 /* When all are in their places. */
-static int put_rest(const struct inside *in, const struct target_root *root, struct cloche_err *err)
+static int put_rest(const struct inside *in, const struct attach *a, struct cloche_err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++)
 		if (in->spec->mounts[i].also && in->trees[i] >= 0)
-			r = attach_again(root, in->trees[i], &in->spec->mounts[i],
-				in->sources[i].is_dir, err);
+			r = attach_again(a, i, in->sources[i].is_dir, err);
 	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++)
 		if (in->made[i])
-			r = attach_close(root, &in->spec->mounts[i], err);
+			r = attach_close(a->root, &in->spec->mounts[i], err);
 	return r;
 }
 
 static int put_mounts(
 	const struct inside *in, const struct target_root *root, struct cloche_err *err)
 {
+	const struct attach a = {.root = root, .spec = in->spec, .trees = in->trees};
 	int r = 0;
 
 	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++) {
-		r = put_mount(in, root, i, err);
+		r = put_mount(in, &a, i, err);
 		if (r < 0)
 			r = err_wrap(err, r, "mount %s", in->spec->mounts[i].source);
 	}
-	return r < 0 ? r : put_rest(in, root, err);
+	return r < 0 ? r : put_rest(in, &a, err);
 }
 
 /* Directories in which the furnishing finds its own files. No image needs one to be a link. */
