@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and ends programs that outlive the test that began them, such as the supervisor of a sandbox that is kept. A
-program whose parent has ended becomes a child of keep()'s process (prctl(2), PR_SET_CHILD_SUBREAPER), and so a sibling
-of the process that runs the tests."""
+"""Finds and ends programs that outlive the test that began them, such as the supervisor of a sandbox that is kept.
+
+usage: orphans.py SECONDS PROGRAM [ARG...]
+
+A program whose parent has ended becomes a child of the nearest process that asked for orphans (prctl(2),
+PR_SET_CHILD_SUBREAPER). Each test runs below one (watch()): what it leaves has so many seconds to end by itself; then
+it is named, in lines that begin with LEFT, and ended. If a test is interrupted, what it leaves comes to the parent of
+the process that runs the tests (keep()), which ends it."""
 import ctypes
 import os
 import signal
+import sys
 import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 KEEPER = None  # the process id of the parent of orphans
 EARLIER = set()  # children that it had before
+LEFT = "# left running: "
 
 
 def keep():
@@ -89,3 +96,50 @@ def end_left(patience=10):
                 kill(pid, number)
             told |= left.keys()
             time.sleep(.05)
+
+
+def watch(seconds, argv):
+    """Runs a test, and ends as it did, some time after it."""
+    hurry = []
+    for number in INTERRUPTS:  # the test has them as well, as it is in the same process group
+        signal.signal(number, lambda n, _: hurry.append(n))
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    child = os.fork()
+    if child == 0:
+        for number in (*INTERRUPTS, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        try:
+            os.execvp(argv[0], argv)
+        except OSError as e:
+            print("%s: %s" % (argv[0], e.strerror), flush=True)
+            os._exit(127)
+    pid = 0
+    while pid != child:
+        pid, status = os.wait()
+    until = time.monotonic() + seconds
+    while has_children() and not hurry and time.monotonic() < until:
+        time.sleep(.02)
+    if not hurry:
+        for what in left_running().values():
+            print(LEFT + what, flush=True)
+        end_left()
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0 and -code != signal.SIGKILL:
+        signal.signal(-code, signal.SIG_DFL)
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
+
+
+def has_children():
+    """Whether any runs. Those that have ended are no longer there then."""
+    try:
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    watch(float(sys.argv[1]), sys.argv[2:])

@@ -9,12 +9,16 @@ import tempfile
 import threading
 import time
 
+import orphans
+
 UNDER_WAY = set()  # process groups
 STARTING = threading.Lock()
 ENDING = threading.Event()
 LINE = re.compile(r"^(not )?ok\b\s*(\d*)\s*(?:- )?(.*?)(?:\s*#\s*(SKIP|TODO)\b\s*(.*))?$", re.I)
 # What a program that tries things by chance says once, at its start or in one test.
 SEED = re.compile(r"^# (CLOCHE_TEST_SEED=|seed )\d")
+# So many seconds what a program has left has to end by itself: on a busy machine a sandbox takes some to end.
+PATIENCE = 60
 
 
 class Result:
@@ -76,6 +80,7 @@ def read(output, code, hung_after=None):
     r = parse(output, code)
     if hung_after is not None:
         r.failures = [("did not end within %d seconds" % hung_after, output.splitlines()[-20:])]
+    r.failures += [(line[2:], []) for line in output.splitlines() if line.startswith(orphans.LEFT)]
     seeds = [line for line in output.splitlines() if SEED.match(line)]
     r.failures = [(what, [n for n in notes if n not in seeds] + seeds) for what, notes in r.failures]
     return r
@@ -111,11 +116,12 @@ def end_when_interrupted():
     signal.signal(signal.SIGINT, interrupted)
 
 
-def run_tap(argv, timeout, env, cwd):
+def run_tap(argv, timeout, env, cwd, patience=PATIENCE):
     """Runs one program in a process group of its own. One that takes too long is interrupted first, so that it can end
-    what it has in other groups; then its group is killed."""
+    what it has in other groups; then its group is killed. What it leaves running fails it (orphans.py)."""
     start = time.monotonic()
     hung, ended = threading.Event(), threading.Event()
+    argv = [sys.executable, "-S", "-E", orphans.__file__, str(patience), *argv]
     with tempfile.TemporaryFile() as out:
         with STARTING:
             if ENDING.is_set():
