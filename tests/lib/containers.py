@@ -44,6 +44,19 @@ def remove_groups(tops):
                 pass  # another test uses it, and removes it
 
 
+def end_those_of(folder):
+    """Ends all that have the folder's name in their words or variables, also those that these start meanwhile."""
+    def none_is_left():
+        found = processes_with_marker(folder.encode())
+        for pid, _ in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return not found
+    wait_until(none_is_left)
+
+
 def left(env):
     """Directories of sandboxes."""
     base = env["CLOCHE_RUNTIME_DIR"]
@@ -169,9 +182,8 @@ class RootlessPodman(Podman):
         if hasattr(self, "wrap"):
             for name in self.names():
                 self.command("rm", "--force", "--time", "0", name, check=False)
-            # Podman leaves one that keeps its namespaces.
-            for pid, _ in processes_with_marker(self.dir.encode()):
-                os.kill(pid, signal.SIGKILL)
+            # Podman leaves one that keeps its namespaces, and what cleans up after a container may start that anew.
+            end_those_of(self.dir)
             pathlib.Path("/dev/shm/libpod_rootless_lock_%d" % self.UID).unlink(missing_ok=True)
         for name in ("subuid", "subgid", "passwd"):
             subprocess.run(["umount", "--lazy", "/etc/" + name], stderr=subprocess.DEVNULL, check=False)
@@ -211,8 +223,7 @@ class Docker(Engine):
             for name in self.names():
                 self.command("rm", "--force", name, check=False)
             self.end()
-        for pid, _ in processes_with_marker(self.dir.encode()):
-            os.kill(pid, signal.SIGKILL)
+        end_those_of(self.dir)
         # What it may have left to the kernel's mercy: overlays that are mounted.
         with open("/proc/self/mountinfo") as f:
             for line in reversed(f.readlines()):
