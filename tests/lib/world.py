@@ -251,17 +251,22 @@ class World:
                    *sorted(["left: " + x for x in last - before] +
                            ["gone: " + x for x in before - last]))
 
+    def _end_processes(self):
+        """Kills all there are; True if there were none. One of them may just have begun another."""
+        found = self.processes()
+        for pid in found:
+            try:
+                os.kill(pid, 9)
+            except ProcessLookupError:
+                pass
+        return not found
+
     def close(self):
         if self.bystander:
             self.bystander.stop()
         if self.origin:
             self.origin.stop()
-        for pid in self.processes():
-            try:
-                os.kill(pid, 9)
-            except ProcessLookupError:
-                pass
-        wait_until(lambda: not self.processes())
+        wait_until(self._end_processes)
         for g in self.groups:
             try:
                 with open(os.path.dirname(g) + "/cgroup.procs", "w") as f:
