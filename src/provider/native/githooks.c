@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: where a repository has its hooks, the room gets a directory of its own: a
- * link to each hook, and a post-checkout of ours, which runs theirs in the end. Their directory
- * itself is mounted elsewhere. Both are read-only, and the host's directory stays as it is. */
+ * link to each hook, and some hooks of ours, which run theirs in the end (githook.sh). Their
+ * directory itself is mounted elsewhere. Both are read-only, and the host's directory stays as it
+ * is. */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "jail/sys.h"
@@ -16,21 +17,34 @@
 #include <unistd.h>
 
 #define HOOKS "/run/cloche/hooks"
-#define OURS "post-checkout"
-#define THEIRS ".cloche-own" /* as post-checkout.sh has it */
+#define SCRIPT ".cloche-hook"
+#define THEIRS ".cloche-own" /* as githook.sh has it */
 
 enum { HOOKS_MAX = 256 };
 
-extern const char post_checkout_sh[];
+static const char *const ours[] = {
+	"post-checkout", "post-index-change", "pre-rebase", "reference-transaction"};
+
+extern const char githook_sh[];
+
+static bool githooks_is_ours(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		if (strcmp(ours[i], name) == 0)
+			return true;
+	return false;
+}
 
 static int githooks_write(int view, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = openat(view, OURS, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	_cleanup_fd_ int fd = openat(view, SCRIPT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	int r = fd < 0 ? -errno : fd_write_all(fd, "#!/bin/sh\n", 10);
 
 	if (r == 0)
-		r = fd_write_all(fd, post_checkout_sh, strlen(post_checkout_sh));
-	return r < 0 ? err_sys(err, -r, "write the hook " OURS) : 0;
+		r = fd_write_all(fd, githook_sh, strlen(githook_sh));
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(ours); i++)
+		r = symlinkat(SCRIPT, view, ours[i]) < 0 ? -errno : 0;
+	return r < 0 ? err_sys(err, -r, "write the hooks of the room") : 0;
 }
 
 /* Link to each of their hooks. Return 0, or -errno if they cannot be shown that way. */
@@ -47,7 +61,7 @@ static int githooks_link(int view, int theirs, const char *own)
 		return -errno;
 	while ((e = fs_list_next(list))) {
 		snprintf(to, sizeof(to), "%s/%s", own, e->d_name);
-		if (strcmp(e->d_name, OURS) == 0)
+		if (githooks_is_ours(e->d_name))
 			continue;
 		if (n++ == HOOKS_MAX || symlinkat(to, view, e->d_name) < 0)
 			return n > HOOKS_MAX ? -E2BIG : -errno;
@@ -68,7 +82,7 @@ int githooks_cover(const struct target_root *root, const struct room_mount *m, s
 	struct cloche_err *err)
 {
 	_cleanup_fd_ int at = target_find(root, m->target, NULL), theirs = -1, view = -1, tree = -1;
-	char own[64], ours[64];
+	char own[64], shown[64];
 	struct stat st;
 	int r;
 
@@ -76,9 +90,9 @@ int githooks_cover(const struct target_root *root, const struct room_mount *m, s
 	if (at < 0 || fstat(at, &st) < 0 || st.st_dev != m->device || st.st_ino != m->inode)
 		return 0;
 	snprintf(own, sizeof(own), HOOKS "/%zu/own", number);
-	snprintf(ours, sizeof(ours), HOOKS "/%zu/view", number);
+	snprintf(shown, sizeof(shown), HOOKS "/%zu/view", number);
 	theirs = githooks_open(root, own);
-	view = githooks_open(root, ours);
+	view = githooks_open(root, shown);
 	/* Then they are shown as they are. */
 	if (theirs < 0 || view < 0 || githooks_link(view, at, own) < 0)
 		return 0;
