@@ -33,8 +33,9 @@ static double in_sandbox(const cloche_instance *instance, const char *path)
 		exit(1);
 	}
 	took = now() - start;
-	if (cloche_run_exit_code(run) != 0) {
-		fprintf(stderr, "exec-latency: %s ends with %d\n", path, cloche_run_exit_code(run));
+	if (cloche_run_result(run)->exit_code != 0) {
+		fprintf(stderr, "exec-latency: %s ends with %d\n", path,
+			cloche_run_result(run)->exit_code);
 		exit(1);
 	}
 	cloche_run_free(run);

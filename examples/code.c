@@ -11,7 +11,7 @@ int main(void)
 	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_run *run = NULL;
 	const char *value = NULL;
-	const void *out;
+	const cloche_result *end;
 	size_t n;
 
 	if (!sb ||
@@ -20,10 +20,10 @@ int main(void)
 		cloche_run_execute(run, &err) < 0) {
 		fprintf(stderr, "%s\n%s\n", err.message, err.hint);
 	} else {
-		value = cloche_run_value_json(run);
-		out = cloche_run_stdout(run, &n);
-		printf("%s, and it printed: %.*s", value ? value : "no JSON", (int)n,
-			(const char *)out);
+		end = cloche_run_result(run);
+		value = cloche_code_result(run, 0, "json", &n);
+		printf("%s, and it printed: %.*s", value ? value : "no JSON",
+			(int)end->stdout_length, (const char *)end->stdout_data);
 	}
 	cloche_run_free(run);
 	cloche_sandbox_free(sb);

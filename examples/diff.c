@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = cloche_run_execute(run, &err);
 	if (r == 0) {
-		printf("exit code %d\n", cloche_run_exit_code(run));
+		printf("exit code %d\n", cloche_run_result(run)->exit_code);
 		r = cloche_diff_kept(argv[1], print, &count, &err);
 	}
 	if (r < 0)

@@ -15,15 +15,14 @@ static int run(const cloche_instance *sandbox, const char *script, cloche_err *e
 {
 	const char *const argv[] = {"sh", "-c", script, NULL};
 	cloche_run *command = NULL;
-	const void *out;
-	size_t n;
+	const cloche_result *end;
 	int r = cloche_run_new_in(sandbox, argv, &command, err);
 
 	if (r == 0)
 		r = cloche_run_execute(command, err);
 	if (r == 0) {
-		out = cloche_run_stdout(command, &n);
-		fwrite(out, 1, n, stdout);
+		end = cloche_run_result(command);
+		fwrite(end->stdout_data, 1, end->stdout_length, stdout);
 	}
 	cloche_run_free(command);
 	return r;

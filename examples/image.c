@@ -26,8 +26,7 @@ int main(int argc, char **argv)
 	struct loaded loaded = {""};
 	struct cloche_image_loading loading = {.stored = on_stored, .user = &loaded};
 	cloche_run *run = NULL;
-	const void *out;
-	size_t n;
+	const cloche_result *end;
 	int r;
 
 	if (argc < 2 || !sandbox) {
@@ -45,9 +44,9 @@ int main(int argc, char **argv)
 	if (r < 0) {
 		fprintf(stderr, "%s\n", err.message);
 	} else {
-		out = cloche_run_stdout(run, &n);
-		printf("%.*s", (int)n, (const char *)out);
-		r = cloche_run_exit_code(run);
+		end = cloche_run_result(run);
+		fwrite(end->stdout_data, 1, end->stdout_length, stdout);
+		r = end->exit_code;
 	}
 	cloche_run_free(run);
 	cloche_sandbox_free(sandbox);

@@ -24,7 +24,7 @@ static int start_and_follow(const cloche_instance *sandbox, cloche_err *err)
 		r = cloche_run_execute(run, err);
 	}
 	if (r == 0)
-		r = cloche_log_open(sandbox, cloche_run_number(run), &log, err);
+		r = cloche_log_open(sandbox, cloche_run_result(run)->number, &log, err);
 	if (r == 0)
 		r = cloche_log_follow(log, 0, print, NULL, NULL, err);
 	cloche_log_free(log);
@@ -36,8 +36,7 @@ static int run_and_wait(const cloche_instance *sandbox, cloche_err *err)
 {
 	static const char *const argv[] = {"sh", "-c", "echo $GREETING from $PWD", NULL};
 	cloche_run *run = NULL;
-	const void *out;
-	size_t n;
+	const cloche_result *end;
 	int r = cloche_run_new_in(sandbox, argv, &run, err);
 
 	if (r == 0)
@@ -47,8 +46,8 @@ static int run_and_wait(const cloche_instance *sandbox, cloche_err *err)
 	if (r == 0)
 		r = cloche_run_execute(run, err);
 	if (r == 0) {
-		out = cloche_run_stdout(run, &n);
-		printf("%.*s", (int)n, (const char *)out);
+		end = cloche_run_result(run);
+		fwrite(end->stdout_data, 1, end->stdout_length, stdout);
 	}
 	cloche_run_free(run);
 	return r;

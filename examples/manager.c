@@ -17,16 +17,16 @@ struct job {
 static int run_in(const cloche_instance *sandbox, const char *const *argv, cloche_err *err)
 {
 	cloche_run *run = NULL;
-	const char *out;
-	size_t n;
+	const cloche_result *end;
 	int r = cloche_run_new_in(sandbox, argv, &run, err);
 
 	if (r == 0)
 		r = cloche_run_execute(run, err);
 	if (r == 0) {
-		out = cloche_run_stdout(run, &n);
-		printf("%s: %.*s", cloche_instance_id(sandbox), (int)n, out);
-		r = cloche_run_exit_code(run);
+		end = cloche_run_result(run);
+		printf("%s: %.*s", end->id, (int)end->stdout_length,
+			(const char *)end->stdout_data);
+		r = end->exit_code;
 	}
 	cloche_run_free(run);
 	return r;

@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = cloche_run_execute(run, &err);
 	if (r == 0)
-		r = cloche_planted_take(cloche_run_id(run), print, &count, &err);
+		r = cloche_planted_take(cloche_run_result(run)->id, print, &count, &err);
 	if (r < 0)
 		fprintf(stderr, "planted: %s\n", err.message);
 	cloche_run_free(run);

@@ -10,8 +10,7 @@ int main(void)
 	cloche_sandbox *sb = cloche_sandbox_new();
 	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_run *run = NULL;
-	const void *out;
-	size_t n;
+	const cloche_result *end;
 	int code;
 
 	if (!sb || cloche_run_new(sb, argv, &run, &err) < 0 || cloche_run_execute(run, &err) < 0) {
@@ -20,10 +19,11 @@ int main(void)
 		cloche_sandbox_free(sb);
 		return 1;
 	}
-	out = cloche_run_stdout(run, &n);
-	code = cloche_run_exit_code(run);
-	printf("%.*s-- %s ended with %d after %llu ms\n", (int)n, (const char *)out,
-		cloche_run_id(run), code, (unsigned long long)cloche_run_duration_ms(run));
+	end = cloche_run_result(run);
+	code = end->exit_code;
+	printf("%.*s-- %s ended with %d after %llu ms\n", (int)end->stdout_length,
+		(const char *)end->stdout_data, end->id, code,
+		(unsigned long long)end->duration_ms);
 	cloche_run_free(run);
 	cloche_sandbox_free(sb);
 	return code;

@@ -17,17 +17,16 @@ int main(int argc, char **argv)
 	cloche_sandbox *sb = cloche_sandbox_new();
 	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_run *run = NULL;
-	const void *out;
-	size_t n;
+	const cloche_result *end;
 	int code = 1;
 
 	if (sb && argc == 3 && cloche_srt_explain(argv[1], warn, NULL, &err) == 0 &&
 		cloche_sandbox_load_srt_settings(sb, argv[1], &err) == 0 &&
 		cloche_run_new(sb, command, &run, &err) == 0 &&
 		cloche_run_execute(run, &err) == 0) {
-		out = cloche_run_stdout(run, &n);
-		code = cloche_run_exit_code(run);
-		printf("%.*s", (int)n, (const char *)out);
+		end = cloche_run_result(run);
+		code = end->exit_code;
+		fwrite(end->stdout_data, 1, end->stdout_length, stdout);
 	} else {
 		fprintf(stderr, "%s\n", err.message);
 	}

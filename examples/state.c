@@ -31,15 +31,14 @@ static int greet(const cloche_instance *sandbox, cloche_err *err)
 {
 	static const char *const argv[] = {"sh", "-c", "printf %s $GREETING", NULL};
 	cloche_run *run = NULL;
-	const void *out;
-	size_t n;
+	const cloche_result *end;
 	int r = cloche_run_new_in(sandbox, argv, &run, err);
 
 	if (r == 0)
 		r = cloche_run_execute(run, err);
 	if (r == 0) {
-		out = cloche_run_stdout(run, &n);
-		printf("it says: %.*s\n", (int)n, (const char *)out);
+		end = cloche_run_result(run);
+		printf("it says: %.*s\n", (int)end->stdout_length, (const char *)end->stdout_data);
 	}
 	cloche_run_free(run);
 	return r;

@@ -191,21 +191,20 @@ static void say_lines(const char *text)
 
 static void agent_summarise(const cloche_task *task)
 {
-	const cloche_run *run = cloche_task_run(task);
+	const cloche_result *end = cloche_run_result(cloche_task_run(task));
 	const char *detail = cloche_task_detail(task), *session = cloche_task_session_id(task);
 
 	say("outcome %s%s%s, %llu turns, $%.4f, %.1f s; network: %llu allowed, %llu blocked",
 		cloche_outcome_name(cloche_task_outcome(task)), detail ? ": " : "",
 		detail ? detail : "", (unsigned long long)cloche_task_turns(task),
 		cloche_task_cost_usd(task), (double)cloche_task_duration_ms(task) / 1000,
-		(unsigned long long)cloche_run_network_allowed(run),
-		(unsigned long long)cloche_run_network_blocked(run));
+		(unsigned long long)end->network_allowed, (unsigned long long)end->network_blocked);
 	say("context %s%s%s", cloche_task_context_dir(task), session ? ", session " : "",
 		session ? session : "");
-	if (cloche_run_is_recorded(run))
-		say("recorded: cloche log %s", cloche_run_id(run));
-	if (cloche_run_start_failure(run)[0])
-		say("%s", cloche_run_start_failure(run));
+	if (end->is_recorded)
+		say("recorded: cloche log %s", end->id);
+	if (end->start_failure[0])
+		say("%s", end->start_failure);
 	say_lines(cloche_task_error_summary(task));
 }
 
@@ -252,7 +251,7 @@ static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_
 	if (r == 0) {
 		r = print_result(o, task) ? 0 : EXIT_CLOCHE;
 		agent_summarise(task);
-		json_decref(planted_say(cloche_run_id(cloche_task_run(task))));
+		json_decref(planted_say(cloche_run_result(cloche_task_run(task))->id));
 		r = r ? r : cloche_outcome_exit_status(cloche_task_outcome(task));
 	}
 	interrupt_forget();

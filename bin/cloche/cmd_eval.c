@@ -117,7 +117,7 @@ static int eval_run(cloche_run *run, const struct eval_options *o, bool own)
 	if (!ran)
 		return r;
 	if (own)
-		json_decref(planted_say(cloche_run_id(run)));
+		json_decref(planted_say(cloche_run_result(run)->id));
 	if (o->context)
 		eval_tell_context(run, o->context);
 	if (o->sandbox.json)

@@ -26,6 +26,7 @@ static int run_attached(struct sandbox_options *o, cloche_run *run)
 					     o->no_tty || o->interactive || o->json),
 		.interactive = o->interactive || o->tty,
 		.no_output = o->json};
+	const cloche_result *end = cloche_run_result(run);
 	json_t *planted;
 	bool ran;
 	int r;
@@ -34,17 +35,17 @@ static int run_attached(struct sandbox_options *o, cloche_run *run)
 	r = foreground_run(run, &f, &ran);
 	if (!ran)
 		return r;
-	debug_step(o, "sandbox %s (%s) has ended: exit status %d, %llu ms", cloche_run_id(run),
-		cloche_run_provider(run), r, (unsigned long long)cloche_run_duration_ms(run));
-	planted = planted_say(cloche_run_id(run));
+	debug_step(o, "sandbox %s (%s) has ended: exit status %d, %llu ms", end->id, end->provider,
+		r, (unsigned long long)end->duration_ms);
+	planted = planted_say(end->id);
 	if (o->json && !json_print_run(run, planted))
 		r = EXIT_CLOCHE;
 	json_decref(planted);
-	if (cloche_run_is_recorded(run) && !o->json)
-		say("recorded: cloche log %s", cloche_run_id(run));
+	if (end->is_recorded && !o->json)
+		say("recorded: cloche log %s", end->id);
 	if (o->verbose)
-		say("sandbox %s (%s) ended after %llu ms", cloche_run_id(run),
-			cloche_run_provider(run), (unsigned long long)cloche_run_duration_ms(run));
+		say("sandbox %s (%s) ended after %llu ms", end->id, end->provider,
+			(unsigned long long)end->duration_ms);
 	return r;
 }
 

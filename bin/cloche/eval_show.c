@@ -6,37 +6,8 @@
 
 #include <cloche/host_file.h>
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
-
-static json_t *json_signal(int number)
-{
-	static const char *const names[] = {[SIGHUP] = "SIGHUP",
-		[SIGINT] = "SIGINT",
-		[SIGQUIT] = "SIGQUIT",
-		[SIGILL] = "SIGILL",
-		[SIGTRAP] = "SIGTRAP",
-		[SIGABRT] = "SIGABRT",
-		[SIGBUS] = "SIGBUS",
-		[SIGFPE] = "SIGFPE",
-		[SIGKILL] = "SIGKILL",
-		[SIGUSR1] = "SIGUSR1",
-		[SIGSEGV] = "SIGSEGV",
-		[SIGUSR2] = "SIGUSR2",
-		[SIGPIPE] = "SIGPIPE",
-		[SIGALRM] = "SIGALRM",
-		[SIGTERM] = "SIGTERM",
-		[SIGXCPU] = "SIGXCPU",
-		[SIGXFSZ] = "SIGXFSZ",
-		[SIGSYS] = "SIGSYS"};
-
-	if (number <= 0)
-		return json_null();
-	if (number < (int)(sizeof(names) / sizeof(names[0])) && names[number])
-		return json_string(names[number]);
-	return json_sprintf("SIG%d", number);
-}
 
 static json_t *json_context(const cloche_run *run, const char *name)
 {
@@ -44,7 +15,7 @@ static json_t *json_context(const cloche_run *run, const char *name)
 	json_t *lost = json_null();
 
 	if (use->lost)
-		lost = json_pack("{s:i, s:o}", "exitCode", use->lost_exit_code, "signal",
+		lost = json_pack("{s:i, s:o}", "exit_code", use->lost_exit_code, "signal",
 			json_signal(use->lost_signal));
 	return json_pack("{s:s, s:b, s:o, s:b}", "name", name, "began", use->began, "lost", lost,
 		"ended", use->ended);
@@ -58,20 +29,20 @@ static bool eval_add(json_t *doc, const char *key, json_t *value)
 /* Value and results are already JSON. Parsing the value with jansson could lose digits. */
 bool eval_print_json(const cloche_run *run, enum cloche_code_kind kind, const char *context)
 {
-	const char *value = cloche_run_value_json(run), *results = cloche_run_results_json(run);
+	size_t n, repr_n;
+	const char *value = cloche_code_result(run, 0, "json", &n);
+	const char *results = cloche_code_results_json(run);
 	const struct json_member members[] = {
 		{"value", value ? value : "null"}, {"results", results}};
 	json_t *doc = json_shell_result(run);
 	const char *text, *repr;
-	size_t n, repr_n;
 
-	if (!doc || !eval_add(doc, "signal", json_signal(cloche_run_exit_signal(run))) ||
-		(context && !eval_add(doc, "context", json_context(run, context))))
+	if (!doc || (context && !eval_add(doc, "context", json_context(run, context))))
 		return false;
 	if (kind == CLOCHE_CODE_PROGRAM)
 		return json_print(doc);
-	text = cloche_run_value_text(run, &n);
-	repr = cloche_run_value_repr(run, &repr_n);
+	text = cloche_code_result(run, 0, "text", &n);
+	repr = cloche_code_result(run, 0, "repr", &repr_n);
 	if (!results || !eval_add(doc, "text", text ? json_bytes(text, n) : json_null()) ||
 		!eval_add(doc, "repr", repr ? json_bytes(repr, repr_n) : json_null()) ||
 		!eval_add(doc, "hasJson", json_boolean(value != NULL)))
@@ -84,15 +55,15 @@ bool eval_print_values(const cloche_run *run, enum cloche_code_kind kind)
 	struct terminal_filter f;
 	bool ok = true;
 
-	if (cloche_run_results(run) == 0 && kind == CLOCHE_CODE_EXPRESSION &&
-		cloche_run_exit_code(run) == 0)
+	if (cloche_code_results(run) == 0 && kind == CLOCHE_CODE_EXPRESSION &&
+		cloche_run_result(run)->exit_code == 0)
 		say("the expression ended without a value");
-	if (cloche_run_value_cut(run))
+	if (cloche_code_result_cut(run, 0, "text"))
 		say("the value was cut: it is longer than 16 MiB");
 	terminal_filter_open(&f, STDOUT_FILENO, false);
-	for (size_t i = 0; i < cloche_run_results(run) && ok; i++) {
+	for (size_t i = 0; i < cloche_code_results(run) && ok; i++) {
 		size_t n;
-		const char *text = cloche_run_result(run, i, "text", &n);
+		const char *text = cloche_code_result(run, i, "text", &n);
 
 		ok = terminal_filter_write(&f, STDOUT_FILENO, text, n) &&
 		     terminal_filter_write(&f, STDOUT_FILENO, "\n", 1);
@@ -110,9 +81,9 @@ void eval_tell_context(const cloche_run *run, const char *context)
 	else if (use->lost)
 		say("context %s had ended with exit code %d, and was begun anew", context,
 			use->lost_exit_code);
-	if (cloche_run_timed_out(run) && !use->ended)
+	if (cloche_run_result(run)->timed_out && !use->ended)
 		say("timed out: the code was interrupted; context %s lives on", context);
-	else if (cloche_run_timed_out(run))
+	else if (cloche_run_result(run)->timed_out)
 		say("timed out, and an interrupt did not help: context %s was ended", context);
 	else if (use->ended)
 		say("context %s has ended: the next call begins it anew", context);
@@ -161,13 +132,13 @@ bool eval_write_file(const cloche_run *run, const char *path)
 {
 	const char *type = eval_type_of(path);
 
-	for (size_t i = 0; i < cloche_run_results(run); i++) {
+	for (size_t i = 0; i < cloche_code_results(run); i++) {
 		size_t n;
-		const void *p = cloche_run_result(run, i, type, &n);
+		const void *p = cloche_code_result(run, i, type, &n);
 
 		if (p)
 			return write_whole(path, p, n);
-		if (cloche_run_result_cut(run, i, type)) {
+		if (cloche_code_result_cut(run, i, type)) {
 			say("the result of type %s was left out: it was too large", type);
 			return false;
 		}

@@ -68,18 +68,18 @@ bool foreground_has_tty(bool asked, bool refused)
 }
 
 /* Explain endings that the exit code alone does not. */
-static void foreground_explain(const cloche_run *run)
+static void foreground_explain(const cloche_result *end)
 {
-	if (cloche_run_start_failure(run)[0])
-		say("%s", cloche_run_start_failure(run));
-	if (cloche_run_timed_out(run) && !how->no_timeout)
+	if (end->start_failure[0])
+		say("%s", end->start_failure);
+	if (end->timed_out && !how->no_timeout)
 		say("timed out: %s was ended", how->stays ? "the command" : "everything inside");
-	if (cloche_run_oom_killed(run))
+	if (end->oom_killed)
 		say("out of memory: the limit (--memory) was reached and the kernel killed a "
 		    "process inside");
-	if (cloche_run_pids_refused(run))
+	if (end->pids_refused)
 		say("out of processes: the limit (--pids) was reached and a fork inside failed");
-	if (cloche_run_stdout_truncated(run) || cloche_run_stderr_truncated(run))
+	if (end->stdout_truncated || end->stderr_truncated)
 		say(how->stays ? "output was cut at 16 MiB; without --json all of it is printed"
 			       : "output was cut at the limit (--output-limit)");
 }
@@ -99,18 +99,17 @@ static void foreground_configure(cloche_run *run)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int foreground_left(const cloche_run *run)
+static int foreground_left(const cloche_result *end)
 {
 	int signal_number = interrupt_signal();
 
-	if (how->again && cloche_run_number(run) == 0)
+	if (how->again && end->number == 0)
 		say("left before the command had begun; it may still begin; to look: cloche "
 		    "inspect %s",
-			cloche_run_id(run));
+			end->id);
 	else if (how->again)
-		say("left command %u running; to come back: %s %s --exec %u",
-			cloche_run_number(run), how->again, cloche_run_id(run),
-			cloche_run_number(run));
+		say("left command %u running; to come back: %s %s --exec %u", end->number,
+			how->again, end->id, end->number);
 	if (output_errno)
 		return EXIT_CLOCHE;
 	return signal_number == SIGTERM || signal_number == SIGHUP ? 128 + signal_number : 0;
@@ -118,6 +117,7 @@ static int foreground_left(const cloche_run *run)
 
 int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 {
+	const cloche_result *end = cloche_run_result(run);
 	cloche_err err = CLOCHE_ERR_INIT;
 	int r;
 
@@ -130,13 +130,13 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	(void)terminal_filter_close(&filters[1], STDERR_FILENO);
 	if (r < 0)
 		return complain(&err);
-	if (cloche_run_left(run))
-		return foreground_left(run);
-	foreground_explain(run);
+	if (end->left)
+		return foreground_left(end);
+	foreground_explain(end);
 	if (ret_ran)
 		*ret_ran = true;
 	/* As in a shell pipeline, it is not a failure if the reader stops reading. */
-	return output_errno && output_errno != EPIPE ? EXIT_CLOCHE : cloche_run_exit_code(run);
+	return output_errno && output_errno != EPIPE ? EXIT_CLOCHE : end->exit_code;
 }
 
 int foreground_set_env(cloche_run *run, const char *text, cloche_err *err)
@@ -158,6 +158,7 @@ int foreground_detach(cloche_run *run, const struct foreground *f, cloche_err *e
 {
 	char number[16];
 	const char *id;
+	const cloche_result *end = cloche_run_result(run);
 	bool ok;
 	int r;
 
@@ -168,15 +169,15 @@ int foreground_detach(cloche_run *run, const struct foreground *f, cloche_err *e
 	r = cloche_run_execute(run, err);
 	if (r < 0)
 		return r;
-	if (cloche_run_start_failure(run)[0]) {
-		say("%s", cloche_run_start_failure(run));
-		return cloche_run_exit_code(run);
+	if (end->start_failure[0]) {
+		say("%s", end->start_failure);
+		return end->exit_code;
 	}
-	id = cloche_run_id(run);
-	snprintf(number, sizeof(number), "%u", cloche_run_number(run));
+	id = end->id;
+	snprintf(number, sizeof(number), "%u", end->number);
 	if (f->no_output)
-		ok = json_print(json_pack(
-			"{s:s, s:I}", "id", id, "number", (json_int_t)cloche_run_number(run)));
+		ok = json_print(
+			json_pack("{s:s, s:I}", "id", id, "number", (json_int_t)end->number));
 	else
 		ok = put_line(f->stays ? number : id);
 	if (!ok && f->stays)

@@ -147,43 +147,40 @@ static json_t *without_last_end(const char *text, size_t n)
 	return json_bytes(text, n);
 }
 
+json_t *json_signal(int number)
+{
+	return number ? json_integer(number) : json_null();
+}
+
 json_t *json_shell_result(const cloche_run *run)
 {
-	size_t out_n, err_n;
-	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
-	int code = cloche_run_exit_code(run);
+	const cloche_result *end = cloche_run_result(run);
 
-	return json_pack("{s:s, s:b, s:o, s:o, s:i, s:I, s:b, s:b, s:b}", "isolation",
-		cloche_run_isolation(run), "success", code == 0, "stdout",
-		without_last_end(out, out_n), "stderr", without_last_end(err, err_n), "exitCode",
-		code, "executionTime", (json_int_t)cloche_run_duration_ms(run), "timedOut",
-		(int)cloche_run_timed_out(run), "stdoutTruncated",
-		(int)cloche_run_stdout_truncated(run), "stderrTruncated",
-		(int)cloche_run_stderr_truncated(run));
+	return json_pack("{s:s, s:b, s:o, s:o, s:i, s:o, s:I, s:b, s:b, s:b, s:b}", "isolation",
+		end->isolation, "success", end->exit_code == 0, "stdout",
+		without_last_end(end->stdout_data, end->stdout_length), "stderr",
+		without_last_end(end->stderr_data, end->stderr_length), "exitCode", end->exit_code,
+		"signal", json_signal(end->signal), "executionTime", (json_int_t)end->duration_ms,
+		"timed_out", (int)end->timed_out, "oom_killed", (int)end->oom_killed,
+		"stdout_truncated", (int)end->stdout_truncated, "stderr_truncated",
+		(int)end->stderr_truncated);
 }
 
-static json_t *json_usage(const cloche_run *run)
+static json_t *json_usage(const cloche_result *end)
 {
-	cloche_usage u = cloche_run_usage(run);
-
-	return json_pack("{s:I, s:I, s:I}", "cpu_ms", (json_int_t)u.cpu_ms, "memory_peak_bytes",
-		(json_int_t)u.memory_peak_bytes, "pids_peak", (json_int_t)u.pids_peak);
+	return json_pack("{s:I, s:I, s:I}", "cpu_ms", (json_int_t)end->cpu_ms, "memory_peak_bytes",
+		(json_int_t)end->memory_peak_bytes, "pids_peak", (json_int_t)end->pids_peak);
 }
 
-static json_t *json_ending(const cloche_run *run)
+static json_t *json_ending(const cloche_result *end)
 {
-	size_t out_n, err_n;
-	const void *out = cloche_run_stdout(run, &out_n), *err = cloche_run_stderr(run, &err_n);
-	int signal_number = cloche_run_exit_signal(run);
-
-	return json_pack("{s:i, s:o, s:b, s:b, s:I, s:o, s:o, s:b, s:b}", "exit_code",
-		cloche_run_exit_code(run), "signal",
-		signal_number ? json_integer(signal_number) : json_null(), "timed_out",
-		(int)cloche_run_timed_out(run), "oom_killed", (int)cloche_run_oom_killed(run),
-		"duration_ms", (json_int_t)cloche_run_duration_ms(run), "stdout",
-		json_bytes(out, out_n), "stderr", json_bytes(err, err_n), "stdout_truncated",
-		(int)cloche_run_stdout_truncated(run), "stderr_truncated",
-		(int)cloche_run_stderr_truncated(run));
+	return json_pack("{s:i, s:o, s:b, s:b, s:b, s:I, s:o, s:o, s:b, s:b}", "exit_code",
+		end->exit_code, "signal", json_signal(end->signal), "timed_out",
+		(int)end->timed_out, "oom_killed", (int)end->oom_killed, "stopped",
+		(int)end->stopped, "duration_ms", (json_int_t)end->duration_ms, "stdout",
+		json_bytes(end->stdout_data, end->stdout_length), "stderr",
+		json_bytes(end->stderr_data, end->stderr_length), "stdout_truncated",
+		(int)end->stdout_truncated, "stderr_truncated", (int)end->stderr_truncated);
 }
 
 /* Add the members of an object. Both are taken. Return doc, or NULL if out of memory. */
@@ -197,22 +194,24 @@ static json_t *json_join(json_t *doc, json_t *more)
 
 bool json_print_run(const cloche_run *run, json_t *planted)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:s}", "id", cloche_run_id(run), "provider",
-		cloche_run_provider(run), "isolation", cloche_run_isolation(run));
+	const cloche_result *end = cloche_run_result(run);
+	json_t *doc = json_pack("{s:s, s:s, s:s}", "id", end->id, "provider", end->provider,
+		"isolation", end->isolation);
 
-	doc = json_join(doc, json_ending(run));
+	doc = json_join(doc, json_ending(end));
 	return json_print(json_join(
-		doc, json_pack("{s:o, s:{s:I, s:I}, s:O}", "usage", json_usage(run), "network",
-			     "allowed", (json_int_t)cloche_run_network_allowed(run), "blocked",
-			     (json_int_t)cloche_run_network_blocked(run), "planted", planted)));
+		doc, json_pack("{s:o, s:{s:I, s:I}, s:O}", "usage", json_usage(end), "network",
+			     "allowed", (json_int_t)end->network_allowed, "blocked",
+			     (json_int_t)end->network_blocked, "planted", planted)));
 }
 
 bool json_print_exec(const cloche_run *run)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:I}", "id", cloche_run_id(run), "isolation",
-		cloche_run_isolation(run), "number", (json_int_t)cloche_run_number(run));
+	const cloche_result *end = cloche_run_result(run);
+	json_t *doc = json_pack("{s:s, s:s, s:I}", "id", end->id, "isolation", end->isolation,
+		"number", (json_int_t)end->number);
 
-	return json_print(json_join(doc, json_ending(run)));
+	return json_print(json_join(doc, json_ending(end)));
 }
 
 json_t *json_instance(const cloche_instance *i)

@@ -26,9 +26,12 @@ bool json_print_text(const char *json);
 /* A string of bytes. */
 json_t *json_bytes(const void *p, size_t n);
 
-/* Return {isolation, success, stdout, stderr, exitCode, executionTime, timedOut, stdoutTruncated,
- * stderrTruncated}, as callers of shells expect: without the newline that ends the output's last
- * line. NULL if out of memory. */
+/* Return the signal that ended a command; null: none. */
+json_t *json_signal(int number);
+
+/* Return {isolation, success, stdout, stderr, exitCode, signal, executionTime, timed_out,
+ * oom_killed, stdout_truncated, stderr_truncated}, with SandboX's names where it has them: without
+ * the newline that ends the output's last line. NULL if out of memory. */
 json_t *json_shell_result(const cloche_run *run);
 
 /* Print the result document of `cloche run --json`. planted (borrowed) lists the planted files.

@@ -72,16 +72,18 @@ static void print_printed(
 
 static void print_end(const json_t *args)
 {
-	json_int_t status = json_integer_value(json_object_get(args, "status"));
+	json_int_t signal = json_integer_value(json_object_get(args, "signal"));
 	const json_t *failed = json_object_get(args, "failed");
 
 	if (json_is_string(failed)) {
 		print_text(failed);
 		return;
 	}
-	printf(json_is_true(json_object_get(args, "signaled")) ? " signal %lld"
-							       : " exit status %lld",
-		(long long)status);
+	if (signal)
+		printf(" signal %lld", (long long)signal);
+	else
+		printf(" exit status %lld",
+			(long long)json_integer_value(json_object_get(args, "exit_code")));
 	if (json_is_true(json_object_get(args, "timed_out")))
 		printf(" (timed out)");
 	if (json_is_true(json_object_get(args, "oom_killed")))

@@ -8,8 +8,8 @@
  * Its standard input is empty, and it has no terminal.
  *
  * Runtimes: "shell" (/bin/sh; programs only), "node", "python" (python3). If the interpreter is
- * missing, that is a result and not an error: the exit code is 127, and cloche_run_start_failure()
- * names the package to install. */
+ * missing, that is a result and not an error: the exit code is 127, and
+ * cloche_run_result()->start_failure names the package to install. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -123,7 +123,7 @@ CLOCHE_API int cloche_instance_restart_context(
 
 /* Return the number of results. 0 means that the code ended without a value (it failed, ran out of
  * time, or exited the process). */
-CLOCHE_API size_t cloche_run_results(const cloche_run *run);
+CLOCHE_API size_t cloche_code_results(const cloche_run *run);
 /* Return one representation of a result, with a NUL after its *ret_length bytes, or NULL if the
  * result has none of this type.
  *
@@ -136,21 +136,15 @@ CLOCHE_API size_t cloche_run_results(const cloche_run *run);
  *             [Symbol.for("Jupyter.display")]() return; a matplotlib figure is a png
  *
  * A text or repr has at most 16 MiB, JSON 2 MiB, others 8 MiB, and all together 32 MiB. */
-CLOCHE_API const void *cloche_run_result(
+CLOCHE_API const void *cloche_code_result(
 	const cloche_run *run, size_t i, const char *type, size_t *ret_length);
 /* Return true if the representation was too large. Then text and repr hold the beginning, and any
  * other type is missing. */
-CLOCHE_API bool cloche_run_result_cut(const cloche_run *run, size_t i, const char *type);
+CLOCHE_API bool cloche_code_result_cut(const cloche_run *run, size_t i, const char *type);
 
 /* Return all results as one JSON array of objects with a member for each available type. png and
  * jpeg are in base64. "cut" lists the types that were cut. NULL if out of memory. */
-CLOCHE_API const char *cloche_run_results_json(const cloche_run *run);
-
-/* For the first result: its text, whether the text was cut, its JSON, and its repr. */
-CLOCHE_API const char *cloche_run_value_text(const cloche_run *run, size_t *ret_length);
-CLOCHE_API bool cloche_run_value_cut(const cloche_run *run);
-CLOCHE_API const char *cloche_run_value_json(const cloche_run *run);
-CLOCHE_API const char *cloche_run_value_repr(const cloche_run *run, size_t *ret_length);
+CLOCHE_API const char *cloche_code_results_json(const cloche_run *run);
 
 #ifdef __cplusplus
 }

@@ -136,8 +136,8 @@ CLOCHE_API int cloche_instance_set_allowlist(const cloche_instance *instance,
 
 typedef struct cloche_log cloche_log;
 
-/* Open the log of a command by its number (cloche_run_number(); 0: the latest command with a log).
- * The sandbox may have ended. */
+/* Open the log of a command by its number (cloche_run_result()->number; 0: the latest command with
+ * a log). The sandbox may have ended. */
 CLOCHE_API int cloche_log_open(
 	const cloche_instance *instance, uint32_t number, cloche_log **ret, cloche_err *err);
 CLOCHE_API void cloche_log_free(cloche_log *log);

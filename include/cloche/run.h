@@ -60,7 +60,7 @@ CLOCHE_API void cloche_run_set_keep_input(cloche_run *run, bool keep);
  * before the end. Default: the beginning of what is kept. */
 CLOCHE_API void cloche_run_set_log_offset(cloche_run *run, uint64_t offset, bool from_end);
 /* Two keys that, typed one after the other on the terminal, leave the command running:
- * cloche_run_execute() returns 0 and cloche_run_left() is true. "" turns this off (the default). */
+ * cloche_run_execute() returns 0, and the result has left. "" turns this off (the default). */
 CLOCHE_API int cloche_run_set_detach_keys(cloche_run *run, const char *keys, cloche_err *err);
 
 /* Set the command's standard input: a descriptor (borrowed until execute returns, and read as the
@@ -74,15 +74,15 @@ CLOCHE_API int cloche_run_set_stdin_data(
 CLOCHE_API void cloche_run_set_tty(cloche_run *run, int fd);
 
 /* Call fn on the executing thread for each piece of output as it arrives; is_stderr tells the
- * stream. Without fn the output is kept for cloche_run_stdout() and cloche_run_stderr(): the first
- * 16 MiB of each stream, or as much as cloche_sandbox_set_output_limit() says, at most 256 MiB. */
+ * stream. Without fn the output is kept for the result: the first 16 MiB of each
+ * stream, or as much as cloche_sandbox_set_output_limit() says, at most 256 MiB. */
 typedef void (*cloche_output_fn)(bool is_stderr, const void *data, size_t length, void *user);
 CLOCHE_API void cloche_run_on_output(cloche_run *run, cloche_output_fn fn, void *user);
 
 CLOCHE_API void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user);
 
-/* Run the command to its end. Return 0 if it ran (the accessors say how it ended). Call this
- * once. */
+/* Run the command to its end. Return 0 if it ran (cloche_run_result() says how it ended).
+ * Call this once. */
 CLOCHE_API int cloche_run_execute(cloche_run *run, cloche_err *err);
 
 /* End a running command: send TERM to everything in the sandbox (in a long-lived sandbox: to the
@@ -90,52 +90,49 @@ CLOCHE_API int cloche_run_execute(cloche_run *run, cloche_err *err);
  * if something was running. */
 CLOCHE_API bool cloche_run_stop(cloche_run *run);
 
-/* Make execute return soon, and leave a command in a long-lived sandbox running (cloche_run_left()
- * is then true). Return true if something was running. */
+/* Make execute return soon, and leave a command in a long-lived sandbox running (the result has
+ * left). Return true if something was running. */
 CLOCHE_API bool cloche_run_leave(cloche_run *run);
 
 /* Send a signal to the command's process group. May be called from a signal handler. Return true if
  * something was running. */
 CLOCHE_API bool cloche_run_signal(cloche_run *run, int signal_number);
 
-typedef struct cloche_usage {
+/* How a command ended. Strings and bytes are borrowed until the run is freed. */
+typedef struct cloche_result {
+	size_t size;          /* of this struct in the library: later versions append members */
+	const char *id;       /* of the sandbox; "" until it is known */
+	const char *provider; /* "" until there is one */
+	/* "sandbox", or "none" with the provider "subprocess" or before there is a provider. */
+	const char *isolation;
+	uint32_t number; /* of the command in its sandbox; 0: it has not started */
+	/* The command was left running (cloche_run_leave(), cloche_run_set_detach_keys()): nothing
+	 * below is known. */
+	bool left;
+	bool is_recorded; /* the run's own sandbox has a full record: cloche_oplog_open(id) */
+	/* The command's exit code; 128+n if signal n ended it; 124 after a timeout; 126 or 127 if
+	 * it could not be started. */
+	int exit_code;
+	int signal; /* that ended it; 0: none */
+	bool timed_out;
+	bool oom_killed;           /* the memory limit killed a process of the sandbox */
+	bool pids_refused;         /* the process limit refused a process at least once */
+	bool stopped;              /* by cloche_run_stop() */
+	const char *start_failure; /* why the command could not be started, or "" */
+	uint64_t duration_ms;
+	/* What was kept of the output: see cloche_run_on_output(). */
+	const void *stdout_data, *stderr_data;
+	size_t stdout_length, stderr_length; /* bytes */
+	bool stdout_truncated, stderr_truncated;
+	/* For a command in a sandbox of its own; otherwise all 0 (see cloche_instance_stats()). */
 	uint64_t cpu_ms;
-	uint64_t memory_peak_bytes; /* 0 if not measured */
-	uint64_t pids_peak;         /* 0 if not measured */
-} cloche_usage;
+	uint64_t memory_peak_bytes, pids_peak;     /* 0 if not measured */
+	uint64_t network_allowed, network_blocked; /* requests, by the policy */
+} cloche_result;
 
-/* The result. Strings and bytes are borrowed until the run is freed. */
-CLOCHE_API const char *cloche_run_id(const cloche_run *run);
-CLOCHE_API const char *cloche_run_provider(const cloche_run *run);
-/* "sandbox", or "none" with the provider "subprocess" or before there is a provider. Static. */
-CLOCHE_API const char *cloche_run_isolation(const cloche_run *run);
-/* The command's number in its sandbox; 0 if it has not started. */
-CLOCHE_API uint32_t cloche_run_number(const cloche_run *run);
-/* True if the command was left running: see cloche_run_leave(), cloche_run_set_detach_keys(). */
-CLOCHE_API bool cloche_run_left(const cloche_run *run);
-/* The command's exit code; 128+n if signal n ended it; 124 after a timeout; 126 or 127 if it
- * could not be started. */
-CLOCHE_API int cloche_run_exit_code(const cloche_run *run);
-CLOCHE_API int cloche_run_exit_signal(const cloche_run *run); /* 0: none */
-CLOCHE_API bool cloche_run_timed_out(const cloche_run *run);
-CLOCHE_API bool cloche_run_oom_killed(const cloche_run *run);
-/* True if the process limit refused a process at least once. */
-CLOCHE_API bool cloche_run_pids_refused(const cloche_run *run);
-CLOCHE_API bool cloche_run_stopped(const cloche_run *run); /* by cloche_run_stop() */
-/* Why the command could not be started, or "". */
-CLOCHE_API const char *cloche_run_start_failure(const cloche_run *run);
-CLOCHE_API uint64_t cloche_run_duration_ms(const cloche_run *run);
-CLOCHE_API const void *cloche_run_stdout(const cloche_run *run, size_t *ret_length);
-CLOCHE_API const void *cloche_run_stderr(const cloche_run *run, size_t *ret_length);
-CLOCHE_API bool cloche_run_stdout_truncated(const cloche_run *run);
-CLOCHE_API bool cloche_run_stderr_truncated(const cloche_run *run);
-/* For a command in a sandbox of its own; otherwise all 0 (see cloche_instance_stats()). */
-CLOCHE_API cloche_usage cloche_run_usage(const cloche_run *run);
-/* The number of requests that the policy allowed or blocked. */
-CLOCHE_API uint64_t cloche_run_network_allowed(const cloche_run *run);
-CLOCHE_API uint64_t cloche_run_network_blocked(const cloche_run *run);
-/* True if the run's own sandbox has a full record: cloche_oplog_open(cloche_run_id()). */
-CLOCHE_API bool cloche_run_is_recorded(const cloche_run *run);
+/* Return the result, which is complete when cloche_run_execute() has returned; before that, only
+ * the id of an existing sandbox is known. Never NULL; borrowed until the run is freed. */
+CLOCHE_API const cloche_result *cloche_run_result(const cloche_run *run);
 
 #ifdef __cplusplus
 }

@@ -57,15 +57,12 @@ static int describe(const cloche_run *run, struct buf *b)
 	const struct code_call *call = run->code->call;
 	struct jsonout o = {.b = b};
 	size_t n;
-	const char *value = cloche_run_value_text(run, &n);
+	const char *value = cloche_code_result(run, 0, "text", &n);
 
 	jsonout_open(&o, NULL, '{');
 	jsonout_number(&o, "exec", call ? call->number : result->number);
 	jsonout_raw(&o, NULL, str_from(run->note));
-	jsonout_number(&o, "status", (uint64_t)result->end.status);
-	jsonout_bool(&o, "signaled", result->end.signaled);
-	jsonout_bool(&o, "timed_out", result->end.timed_out);
-	jsonout_number(&o, "duration_usec", result->end.duration_usec);
+	ctl_exit_write(&result->end, &o);
 	if (value)
 		jsonout_str(&o, "value", str_make(value, MIN(n, (size_t)MAX_NOTED)));
 	describe_printed(run->code, &o);
@@ -78,9 +75,9 @@ static int find_home(const cloche_run *run, struct state_home *ret, struct cloch
 	int r;
 
 	if (!run->in)
-		return cloche_run_is_recorded(run) ? state_home_of_run(cloche_run_id(run),
-							     run->sb->record_sync, ret, err)
-						   : 0;
+		return run->told.is_recorded
+			       ? state_home_of_run(run->told.id, run->sb->record_sync, ret, err)
+			       : 0;
 	r = state_home_find(run->in, ret, err);
 	/* A sandbox that keeps no state, or that is gone, has no record either. */
 	if (r != -E_UNSUPPORTED && r != -E_NOT_FOUND)

@@ -11,7 +11,7 @@ static struct code *finished(const cloche_run *run)
 	return run->code && run->code->finished ? run->code : NULL;
 }
 
-size_t cloche_run_results(const cloche_run *run)
+size_t cloche_code_results(const cloche_run *run)
 {
 	return finished(run) ? code_value_results(&run->code->value) : 0;
 }
@@ -25,7 +25,8 @@ static struct code_part *find_part(const cloche_run *run, size_t i, const char *
 	return t < CODE_TYPES && finished(run) ? code_value_part(&run->code->value, i, t) : NULL;
 }
 
-const void *cloche_run_result(const cloche_run *run, size_t i, const char *type, size_t *ret_length)
+const void *cloche_code_result(
+	const cloche_run *run, size_t i, const char *type, size_t *ret_length)
 {
 	struct code_part *part = find_part(run, i, type);
 
@@ -36,33 +37,11 @@ const void *cloche_run_result(const cloche_run *run, size_t i, const char *type,
 	return buf_cstr(&part->data);
 }
 
-bool cloche_run_result_cut(const cloche_run *run, size_t i, const char *type)
+bool cloche_code_result_cut(const cloche_run *run, size_t i, const char *type)
 {
 	const struct code_part *part = find_part(run, i, type);
 
 	return part && part->cut;
-}
-
-const char *cloche_run_value_text(const cloche_run *run, size_t *ret_length)
-{
-	return cloche_run_result(run, 0, "text", ret_length);
-}
-
-bool cloche_run_value_cut(const cloche_run *run)
-{
-	return cloche_run_result_cut(run, 0, "text");
-}
-
-const char *cloche_run_value_json(const cloche_run *run)
-{
-	size_t n;
-
-	return cloche_run_result(run, 0, "json", &n);
-}
-
-const char *cloche_run_value_repr(const cloche_run *run, size_t *ret_length)
-{
-	return cloche_run_result(run, 0, "repr", ret_length);
 }
 
 /* --- as one document --- */
@@ -82,7 +61,7 @@ static void put_result(struct jsonout *o, const cloche_run *run, size_t i)
 	jsonout_open(o, NULL, '{');
 	for (enum code_type t = 0; t < CODE_TYPES; t++) {
 		size_t n;
-		const char *p = cloche_run_result(run, i, code_types[t], &n);
+		const char *p = cloche_code_result(run, i, code_types[t], &n);
 
 		if (!p)
 			continue;
@@ -95,13 +74,13 @@ static void put_result(struct jsonout *o, const cloche_run *run, size_t i)
 	}
 	jsonout_open(o, "cut", '[');
 	for (enum code_type t = 0; t < CODE_TYPES; t++)
-		if (cloche_run_result_cut(run, i, code_types[t]))
+		if (cloche_code_result_cut(run, i, code_types[t]))
 			jsonout_text(o, NULL, code_types[t]);
 	jsonout_close(o, ']');
 	jsonout_close(o, '}');
 }
 
-const char *cloche_run_results_json(const cloche_run *run)
+const char *cloche_code_results_json(const cloche_run *run)
 {
 	struct code *code = finished(run);
 	struct jsonout o;

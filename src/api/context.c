@@ -279,12 +279,11 @@ int context_look(const cloche_instance *instance, const struct context_file *c, 
 	meta = dir >= 0 ? execs_meta(dir) : NULL;
 	*ret_runs =
 		entry.life == SANDBOX_LIVE && str_eq(json_str_at(meta, "state"), STR("running"));
-	if (*ret_runs || !json_is_integer(json_object_get(meta, "status")))
+	if (*ret_runs)
 		return 0;
-	if (json_is_true(json_object_get(meta, "signaled")))
-		use->lost_signal = (int)json_count_at(meta, "status");
-	else
-		use->lost_exit_code = (int)json_count_at(meta, "status");
+	use->lost_signal = (int)json_count_at(meta, "signal");
+	if (!use->lost_signal)
+		use->lost_exit_code = (int)json_count_at(meta, "exit_code");
 	return 0;
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Each stream is kept up to RUN_KEEP_MAX if the caller set a limit, else up to what a log keeps. */
-enum { EXIT_TIMEOUT = 124, KEEP_UNASKED = 16 << 20 };
+enum { KEEP_UNASKED = 16 << 20 };
 
 static cloche_run *run_alloc(enum run_where where)
 {
@@ -41,6 +41,7 @@ int run_new_take(cloche_sandbox *sb, char *const *argv, cloche_run **ret, struct
 		return err_nomem(err);
 	if (!run->argv)
 		return err_set(err, E_USAGE, "no command");
+	run_tell(run);
 	*ret = TAKE_PTR(run);
 	return 0;
 }
@@ -77,6 +78,7 @@ static int new_there(const cloche_instance *instance, enum run_where where, cloc
 	run->in = instance_copy(instance);
 	if (!run->in)
 		return err_nomem(err);
+	run_tell(run);
 	*ret = TAKE_PTR(run);
 	return 0;
 }
@@ -304,125 +306,45 @@ bool cloche_run_signal(cloche_run *run, int signal_number)
 	return wake(run);
 }
 
-const char *cloche_run_id(const cloche_run *run)
+void run_tell(cloche_run *run)
 {
 	struct client *client = atomic_load(&run->client);
+	const struct client_result *result = &run->result;
+	const struct ctl_exec_exited *end = &result->end;
+	const struct ctl_usage *usage = &run->ended.usage;
+	cloche_result *told = &run->told;
 
-	if (run->in)
-		return cloche_instance_id(run->in);
-	return client ? client_id(client) : "";
+	told->size = sizeof(*told);
+	told->id = run->in ? run->in->id : client ? client_id(client) : "";
+	told->provider = client ? client_provider(client) : "";
+	told->isolation = told->provider[0] && strcmp(told->provider, PROVIDER_UNSANDBOXED) != 0
+				  ? "sandbox"
+				  : "none";
+	told->is_recorded = run->sb && sandbox_is_recorded(run->sb);
+	told->start_failure = run->start_failure;
+	told->number = result->number;
+	told->left = result->left;
+	told->exit_code = run->start_exit ? run->start_exit : ctl_exit_code(end);
+	told->signal = end->signaled ? end->status : 0;
+	told->timed_out = end->timed_out;
+	told->oom_killed = end->oom_killed;
+	told->pids_refused = end->pids_refused;
+	told->stopped = end->stopped || atomic_load(&run->stops) > 0;
+	told->duration_ms = end->duration_usec / USEC_PER_MSEC;
+	told->stdout_data = buf_data(&run->kept[0]);
+	told->stdout_length = buf_len(&run->kept[0]);
+	told->stdout_truncated = result->truncated[0];
+	told->stderr_data = buf_data(&run->kept[1]);
+	told->stderr_length = buf_len(&run->kept[1]);
+	told->stderr_truncated = result->truncated[1];
+	told->cpu_ms = usage->cpu_usec / USEC_PER_MSEC;
+	told->memory_peak_bytes = usage->memory_peak_bytes;
+	told->pids_peak = usage->pids_peak;
+	told->network_allowed = run->network.counts.allowed;
+	told->network_blocked = run->network.counts.blocked;
 }
 
-const char *cloche_run_provider(const cloche_run *run)
+const cloche_result *cloche_run_result(const cloche_run *run)
 {
-	struct client *client = atomic_load(&run->client);
-
-	return client ? client_provider(client) : "";
-}
-
-const char *cloche_run_isolation(const cloche_run *run)
-{
-	const char *provider = cloche_run_provider(run);
-
-	return provider[0] && strcmp(provider, PROVIDER_UNSANDBOXED) != 0 ? "sandbox" : "none";
-}
-
-uint32_t cloche_run_number(const cloche_run *run)
-{
-	return run->result.number;
-}
-
-bool cloche_run_is_recorded(const cloche_run *run)
-{
-	return run->sb && sandbox_is_recorded(run->sb);
-}
-
-bool cloche_run_left(const cloche_run *run)
-{
-	return run->result.left;
-}
-
-int cloche_run_exit_code(const cloche_run *run)
-{
-	if (run->start_exit)
-		return run->start_exit;
-	if (run->result.end.timed_out)
-		return EXIT_TIMEOUT;
-	return run->result.end.signaled ? 128 + run->result.end.status : run->result.end.status;
-}
-
-int cloche_run_exit_signal(const cloche_run *run)
-{
-	return run->result.end.signaled ? run->result.end.status : 0;
-}
-
-bool cloche_run_timed_out(const cloche_run *run)
-{
-	return run->result.end.timed_out;
-}
-
-bool cloche_run_oom_killed(const cloche_run *run)
-{
-	return run->result.end.oom_killed;
-}
-
-bool cloche_run_pids_refused(const cloche_run *run)
-{
-	return run->result.end.pids_refused;
-}
-
-bool cloche_run_stopped(const cloche_run *run)
-{
-	return run->result.end.stopped || atomic_load(&run->stops) > 0;
-}
-
-const char *cloche_run_start_failure(const cloche_run *run)
-{
-	return run->start_failure;
-}
-
-uint64_t cloche_run_duration_ms(const cloche_run *run)
-{
-	return run->result.end.duration_usec / USEC_PER_MSEC;
-}
-
-const void *cloche_run_stdout(const cloche_run *run, size_t *ret_length)
-{
-	*ret_length = buf_len(&run->kept[0]);
-	return buf_data(&run->kept[0]);
-}
-
-const void *cloche_run_stderr(const cloche_run *run, size_t *ret_length)
-{
-	*ret_length = buf_len(&run->kept[1]);
-	return buf_data(&run->kept[1]);
-}
-
-bool cloche_run_stdout_truncated(const cloche_run *run)
-{
-	return run->result.truncated[0];
-}
-
-bool cloche_run_stderr_truncated(const cloche_run *run)
-{
-	return run->result.truncated[1];
-}
-
-cloche_usage cloche_run_usage(const cloche_run *run)
-{
-	const struct ctl_usage *u = &run->ended.usage;
-
-	return (cloche_usage){.cpu_ms = u->cpu_usec / USEC_PER_MSEC,
-		.memory_peak_bytes = u->memory_peak_bytes,
-		.pids_peak = u->pids_peak};
-}
-
-uint64_t cloche_run_network_allowed(const cloche_run *run)
-{
-	return run->network.counts.allowed;
-}
-
-uint64_t cloche_run_network_blocked(const cloche_run *run)
-{
-	return run->network.counts.blocked;
+	return &run->told;
 }

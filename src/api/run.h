@@ -73,6 +73,7 @@ struct cloche_run {
 	uint64_t lasted_usec; /* RUN_OWN: from before the sandbox was made to after its end */
 	struct buf kept[2];   /* output, if there is no callback for it */
 	char start_failure[1024];
+	cloche_result told;
 	int start_exit; /* 126 or 127 if the command did not start, else 0 */
 };
 
@@ -97,6 +98,9 @@ _warn_unused_ int run_execute_context(
 /* Join a process (run_execute.c executes the other runs). */
 _warn_unused_ int run_execute_joined(
 	cloche_run *run, struct client_result *ret, struct cloche_err *err);
+
+/* Write what is known now to run->told. */
+void run_tell(cloche_run *run);
 
 /* Take the client. From here on, requests from other threads reach it. */
 void run_begin(cloche_run *run, struct client *client);

@@ -94,6 +94,7 @@ void run_begin(cloche_run *run, struct client *client)
 	client_on_warning(client, run->on_warning, run->on_warning_user);
 	client_on_wake(client, run_on_wake, run);
 	atomic_store(&run->client, client);
+	run_tell(run);
 	run->io.write = run_take_output;
 	run->io.user = run;
 	if (run->tty_fd >= 0 && run->detach_keys[0])
@@ -356,6 +357,7 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 	if (atomic_exchange(&run->executed, true))
 		return err_set(err, E_USAGE, "a run can be executed only once");
 	r = execute_once(run, err);
+	run_tell(run);
 	atomic_store(&run->over, true);
 	return r;
 }

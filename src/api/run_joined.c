@@ -112,8 +112,10 @@ static bool bool_at(const json_t *meta, const char *key)
 
 static void read_result(const json_t *meta, struct ctl_exec_exited *ret)
 {
-	*ret = (struct ctl_exec_exited){.signaled = bool_at(meta, "signaled"),
-		.status = (uint8_t)json_count_at(meta, "status"),
+	uint64_t signal = json_count_at(meta, "signal");
+
+	*ret = (struct ctl_exec_exited){.signaled = signal != 0,
+		.status = (uint8_t)(signal ? signal : json_count_at(meta, "exit_code")),
 		.timed_out = bool_at(meta, "timed_out"),
 		.oom_killed = bool_at(meta, "oom_killed"),
 		.pids_refused = bool_at(meta, "pids_refused"),

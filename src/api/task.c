@@ -309,10 +309,10 @@ static int run_agent(cloche_task *task, cloche_run *run, struct cloche_err *err)
 static void classify(cloche_task *task)
 {
 	const cloche_run *run = atomic_load(&task->run);
-	struct agent_ending ending = {.exit_code = cloche_run_exit_code(run),
-		.timed_out = cloche_run_timed_out(run),
-		.cancelled = cloche_run_stopped(run),
-		.oom_killed = cloche_run_oom_killed(run)};
+	struct agent_ending ending = {.exit_code = run->told.exit_code,
+		.timed_out = run->told.timed_out,
+		.cancelled = run->told.stopped,
+		.oom_killed = run->told.oom_killed};
 
 	task->outcome =
 		agent_outcome_classify(&ending, &task->transcript, &task->markers, &task->detail);

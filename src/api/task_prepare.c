@@ -325,9 +325,8 @@ bool task_may_do_without_room(const cloche_task *task)
 	const cloche_run *run = atomic_load(&task->run);
 	const char *provider = task->sb->provider;
 
-	return provider && strcmp(provider, PROVIDER_AUTO_OR_NONE) == 0 &&
-	       cloche_run_number(run) == 0 && !cloche_run_stopped(run) && task->failure.code == 0 &&
-	       !provider_any_works();
+	return provider && strcmp(provider, PROVIDER_AUTO_OR_NONE) == 0 && run->told.number == 0 &&
+	       !run->told.stopped && task->failure.code == 0 && !provider_any_works();
 }
 
 static int mount_program(cloche_task *task, cloche_sandbox *sb, const struct agent_program *program,

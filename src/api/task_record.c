@@ -32,7 +32,7 @@ int task_record_end(const cloche_task *task, struct cloche_err *err)
 	const cloche_run *run = atomic_load(&task->run);
 	int r;
 
-	if (!run || !cloche_run_is_recorded(run) || !cloche_run_id(run)[0])
+	if (!run || !run->told.is_recorded || !run->told.id[0])
 		return 0;
 	args = json_pack("{s:s, s:s?, s:I, s:f, s:I}", "outcome", agent_outcome_name(task->outcome),
 		"detail", agent_detail_name(task->detail), "turns",
@@ -40,6 +40,6 @@ int task_record_end(const cloche_task *task, struct cloche_err *err)
 		"duration_ms", (json_int_t)cloche_task_duration_ms(task));
 	if (!args || json_text_write(&text, args, JSON_TEXT_COMPACT) < 0)
 		return err_nomem(err);
-	r = state_home_of_run(cloche_run_id(run), run->sb->record_sync, &home, err);
+	r = state_home_of_run(run->told.id, run->sb->record_sync, &home, err);
 	return r < 0 ? r : state_home_add_event(&home, STATE_AGENT_END, buf_str(&text), err);
 }

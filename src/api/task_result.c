@@ -17,39 +17,39 @@ static json_t *text_or_empty(const char *s)
 
 static json_t *sandbox_object(const cloche_run *run)
 {
-	cloche_usage u = cloche_run_usage(run);
+	const cloche_result *end = &run->told;
 
-	return json_pack("{s:s, s:s, s:s, s:{s:I, s:I, s:I}, s:I}", "provider",
-		cloche_run_provider(run), "isolation", cloche_run_isolation(run), "id",
-		cloche_run_id(run), "usage", "cpu_ms", (json_int_t)u.cpu_ms, "memory_peak_bytes",
-		(json_int_t)u.memory_peak_bytes, "pids_peak", (json_int_t)u.pids_peak,
-		"duration_ms", (json_int_t)cloche_run_duration_ms(run));
+	return json_pack("{s:s, s:s, s:s, s:{s:I, s:I, s:I}, s:I}", "provider", end->provider,
+		"isolation", end->isolation, "id", end->id, "usage", "cpu_ms",
+		(json_int_t)end->cpu_ms, "memory_peak_bytes", (json_int_t)end->memory_peak_bytes,
+		"pids_peak", (json_int_t)end->pids_peak, "duration_ms",
+		(json_int_t)end->duration_ms);
 }
 
 /* The same with AgentGate's names and units. An engine's own work inside the room counts as the
  * room's, so what it used is divided by the time in which the sandbox was made and removed, too. */
 static json_t *sandbox_info(const cloche_run *run)
 {
-	cloche_usage u = cloche_run_usage(run);
+	const cloche_result *end = &run->told;
 	json_t *usage = json_null();
-	json_t *container = status_container(cloche_run_provider(run), cloche_run_id(run));
+	json_t *container = status_container(end->provider, end->id);
 
-	if (u.cpu_ms > 0 || u.memory_peak_bytes > 0)
+	if (end->cpu_ms > 0 || end->memory_peak_bytes > 0)
 		usage = json_pack("{s:f, s:f}", "cpu_percent",
-			100.0 * (double)u.cpu_ms * USEC_PER_MSEC /
+			100.0 * (double)end->cpu_ms * USEC_PER_MSEC /
 				(double)MAX(run->lasted_usec, (uint64_t)1),
-			"memory_mb", (double)u.memory_peak_bytes / MIB);
+			"memory_mb", (double)end->memory_peak_bytes / MIB);
 	if (json_is_null(container))
-		container = json_text(cloche_run_id(run));
-	return json_pack("{s:s, s:o, s:o, s:I}", "provider", cloche_run_provider(run),
-		"container_id", container, "resource_usage", usage, "duration_ms",
-		(json_int_t)cloche_run_duration_ms(run));
+		container = json_text(end->id);
+	return json_pack("{s:s, s:o, s:o, s:I}", "provider", end->provider, "container_id",
+		container, "resource_usage", usage, "duration_ms", (json_int_t)end->duration_ms);
 }
 
 int task_make_result(cloche_task *task, struct cloche_err *err)
 {
 	const struct agent_transcript *t = &task->transcript;
 	const cloche_run *run = atomic_load(&task->run);
+	const cloche_result *end = &run->told;
 	_cleanup_json_ json_t *doc = json_pack(
 		"{s:s, s:s?, s:b, s:o, s:o, s:o, s:O, s:I, s:f, s:I, s:o, s:o, s:o, s:b, "
 		"s:b, "
@@ -63,14 +63,14 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 		"total_cost_usd", t->total_cost_usd, "num_turns", (json_int_t)t->num_turns, "usage",
 		agent_usage(t->usage), "stdout", json_utf8(buf_str(&task->output[0])), "stderr",
 		json_utf8(buf_str(&task->output[1])), "stdout_truncated", (int)task->truncated[0],
-		"stderr_truncated", (int)task->truncated[1], "exit_code", cloche_run_exit_code(run),
+		"stderr_truncated", (int)task->truncated[1], "exit_code", end->exit_code,
 		"web_search_count", (json_int_t)t->web_search_count, "web_fetch_count",
 		(json_int_t)t->web_fetch_count, "context_dir",
 		json_text(session_dir(task->session)), "execution_context_id",
 		cloche_session_context_id(task->session), "sandbox", sandbox_object(run),
-		"sandbox_info", sandbox_info(run), "planted", planted_list(cloche_run_id(run)),
-		"network", "allowed", (json_int_t)cloche_run_network_allowed(run), "blocked",
-		(json_int_t)cloche_run_network_blocked(run));
+		"sandbox_info", sandbox_info(run), "planted", planted_list(end->id), "network",
+		"allowed", (json_int_t)end->network_allowed, "blocked",
+		(json_int_t)end->network_blocked);
 
 	if (!doc || json_text_write(&task->result_json, doc, INDENT) < 0 ||
 		!buf_cstr(&task->result_json))

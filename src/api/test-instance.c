@@ -46,10 +46,9 @@ static cloche_run *new_run(const char *script)
 
 static struct str output(const cloche_run *run)
 {
-	size_t n;
-	const char *p = cloche_run_stdout(run, &n);
+	const cloche_result *end = cloche_run_result(run);
 
-	return str_make(p, n);
+	return str_make(end->stdout_data, end->stdout_length);
 }
 
 static uint32_t start(const char *script, bool keep_input)
@@ -61,7 +60,7 @@ static uint32_t start(const char *script, bool keep_input)
 	cloche_run_set_keep_input(run, keep_input);
 	if (cloche_run_execute(run, &err) < 0)
 		tap_fail("start: %s", err.message);
-	number = cloche_run_number(run);
+	number = cloche_run_result(run)->number;
 	check(number > 0);
 	cloche_run_free(run);
 	return number;
@@ -104,16 +103,16 @@ static void test_a_command_has_its_own_settings(void)
 	check_int(cloche_run_set_workdir(run, "usr", &err), -CLOCHE_E_USAGE);
 	must(cloche_run_set_stdin_data(run, "input\n", 6, &err) == 0);
 	check_int(cloche_run_execute(run, &err), 0);
-	check_int(cloche_run_exit_code(run), 6);
+	check_int(cloche_run_result(run)->exit_code, 6);
 	check_str(output(run), "sandbox of the command\n/usr\ninput\n");
-	check(cloche_run_number(run) > 0 && !cloche_run_left(run));
+	check(cloche_run_result(run)->number > 0 && !cloche_run_result(run)->left);
 	check_int(cloche_run_execute(run, &err), -CLOCHE_E_USAGE);
 	cloche_run_free(run);
 	run = new_run("sleep 60");
 	cloche_run_set_timeout(run, 150);
 	check_int(cloche_run_execute(run, &err), 0);
-	check(cloche_run_timed_out(run));
-	check_int(cloche_run_exit_code(run), 124);
+	check(cloche_run_result(run)->timed_out);
+	check_int(cloche_run_result(run)->exit_code, 124);
 	cloche_run_free(run);
 }
 
@@ -130,7 +129,7 @@ static void *one_of_many(void *user)
 
 		snprintf(script, sizeof(script), "echo %ld; exit %ld", n, n);
 		wrong = cloche_run_new_in(box, argv, &run, &own) < 0 ||
-			cloche_run_execute(run, &own) < 0 || cloche_run_exit_code(run) != n;
+			cloche_run_execute(run, &own) < 0 || cloche_run_result(run)->exit_code != n;
 		cloche_run_free(run);
 	}
 	return (void *)wrong;
@@ -265,14 +264,14 @@ static void test_a_command_is_joined(void)
 	must(cloche_run_new_joining(box, number, &run, &err) == 0);
 	must(cloche_run_set_stdin_data(run, "this\n", 5, &err) == 0);
 	check_int(cloche_run_execute(run, &err), 0);
-	check_int(cloche_run_exit_code(run), 3);
+	check_int(cloche_run_result(run)->exit_code, 3);
 	check_str(output(run), "got this\n");
 	cloche_run_free(run);
 	/* Again, after its end, the last bytes alone. */
 	must(cloche_run_new_joining(box, number, &run, &err) == 0);
 	cloche_run_set_log_offset(run, 5, true);
 	check_int(cloche_run_execute(run, &err), 0);
-	check_int(cloche_run_exit_code(run), 3);
+	check_int(cloche_run_result(run)->exit_code, 3);
 	check_str(output(run), "this\n");
 	cloche_run_free(run);
 	must(cloche_run_new_joining(box, 4000, &run, &err) == 0);
@@ -325,8 +324,8 @@ static void test_stop_ends_the_command_alone(void)
 	cloche_run *run = new_run("sleep 600");
 
 	execute_until(run, cloche_run_stop);
-	check_int(cloche_run_exit_signal(run), SIGTERM);
-	check(cloche_run_stopped(run));
+	check_int(cloche_run_result(run)->signal, SIGTERM);
+	check(cloche_run_result(run)->stopped);
 	cloche_run_free(run);
 	check(running(other));
 }
@@ -336,13 +335,13 @@ static void test_leave_leaves_it_running(void)
 	cloche_run *run = new_run("sleep 600");
 
 	execute_until(run, cloche_run_leave);
-	check(cloche_run_left(run));
-	check(running(cloche_run_number(run)));
+	check(cloche_run_result(run)->left);
+	check(running(cloche_run_result(run)->number));
 	cloche_run_free(run);
 	run = new_run("sleep 600");
 	check(!cloche_run_leave(run)); /* noted, though */
 	check_int(cloche_run_execute(run, &err), 0);
-	check(cloche_run_left(run));
+	check(cloche_run_result(run)->left);
 	cloche_run_free(run);
 }
 
@@ -374,10 +373,10 @@ static void test_keys_detach(void)
 	must(pthread_create(&thread, NULL, type_later, &master) == 0);
 	check_int(cloche_run_execute(run, &err), 0);
 	must(pthread_join(thread, NULL) == 0);
-	check(cloche_run_left(run));
+	check(cloche_run_result(run)->left);
 	/* The first of the keys alone was the command's. */
 	check(str_find(output(run), STR("a 020   b")) < output(run).n);
-	check(running(cloche_run_number(run)));
+	check(running(cloche_run_result(run)->number));
 	cloche_run_free(run);
 	fd_close(slave);
 	fd_close(master);

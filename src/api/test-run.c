@@ -33,25 +33,24 @@ static cloche_run *new_run(const char *script)
 
 static struct str output(const cloche_run *run)
 {
-	size_t n;
-	const char *p = cloche_run_stdout(run, &n);
+	const cloche_result *end = cloche_run_result(run);
 
-	return str_make(p, n);
+	return str_make(end->stdout_data, end->stdout_length);
 }
 
 static void test_a_run_and_its_result(void)
 {
 	cloche_run *run = new_run("cat; echo err >&2; exit 9");
-	size_t n;
 
 	must(cloche_run_set_stdin_data(run, "bytes\n", 6, &err) == 0);
 	check_int(cloche_run_execute(run, &err), 0);
-	check_int(cloche_run_exit_code(run), 9);
+	check_int(cloche_run_result(run)->exit_code, 9);
 	check_str(output(run), "bytes\n");
-	check(cloche_run_stderr(run, &n) && n == 4);
-	check(!cloche_run_stopped(run) && !cloche_run_timed_out(run));
-	check_z(cloche_run_provider(run), "native");
-	check(strncmp(cloche_run_id(run), "sandbox-", 8) == 0);
+	check_int((int)cloche_run_result(run)->stderr_length, 4);
+	check_int((int)cloche_run_result(run)->size, sizeof(cloche_result));
+	check(!cloche_run_result(run)->stopped && !cloche_run_result(run)->timed_out);
+	check_z(cloche_run_result(run)->provider, "native");
+	check(strncmp(cloche_run_result(run)->id, "sandbox-", 8) == 0);
 	check_int(cloche_run_execute(run, &err), -CLOCHE_E_USAGE);
 	cloche_run_free(run);
 }
@@ -64,8 +63,8 @@ static void test_what_cannot_start_is_a_result(void)
 
 	must(sb && cloche_run_new(sb, argv, &run, &err) == 0);
 	check_int(cloche_run_execute(run, &err), 0);
-	check_int(cloche_run_exit_code(run), 127);
-	check(strstr(cloche_run_start_failure(run), "no-such-command") != NULL);
+	check_int(cloche_run_result(run)->exit_code, 127);
+	check(strstr(cloche_run_result(run)->start_failure, "no-such-command") != NULL);
 	cloche_run_free(run);
 	cloche_sandbox_free(sb);
 }
@@ -90,9 +89,9 @@ static void test_code_is_a_run(void)
 	cloche_run_set_stdin_fd(run, -1);
 	cloche_run_set_tty(run, 0);
 	check_int(cloche_run_execute(run, &err), 0);
-	check_int(cloche_run_exit_code(run), 3);
+	check_int(cloche_run_result(run)->exit_code, 3);
 	check_str(output(run), "out\n");
-	check(!cloche_run_value_text(run, &n) && !cloche_run_value_json(run));
+	check(!cloche_code_result(run, 0, "text", &n) && n == 0);
 	cloche_run_free(run);
 
 	run = new_code("shell", CLOCHE_CODE_PROGRAM, "echo out");
@@ -108,14 +107,14 @@ static void test_an_expression_has_a_value(void)
 	const char *text;
 	size_t n;
 
-	check(!cloche_run_value_text(run, &n) && n == 0);
+	check(!cloche_code_result(run, 0, "text", &n) && n == 0);
 	check_int(cloche_run_execute(run, &err), 0);
-	check_int(cloche_run_exit_code(run), 0);
+	check_int(cloche_run_result(run)->exit_code, 0);
 	check_str(output(run), "out\n");
-	text = cloche_run_value_text(run, &n);
+	text = cloche_code_result(run, 0, "text", &n);
 	check_str(str_make(text, n), "[{'a': [1, 0.1]}, '\\x00']");
-	check_z(cloche_run_value_json(run), "[{\"a\": [1, 0.1]}, \"\\u0000\"]");
-	check(!cloche_run_value_repr(run, &n) && !cloche_run_value_cut(run));
+	check_z(cloche_code_result(run, 0, "json", &n), "[{\"a\": [1, 0.1]}, \"\\u0000\"]");
+	check(!cloche_code_result(run, 0, "repr", &n) && !cloche_code_result_cut(run, 0, "text"));
 	cloche_run_free(run);
 }
 
@@ -147,7 +146,7 @@ static void test_a_value_is_on_record(void)
 		     sb, "python", CLOCHE_CODE_EXPRESSION, code, strlen(code), &run, &err) == 0);
 	check_int(cloche_run_execute(run, &err), 0);
 	check_str(output(run), "out\n");
-	must(cloche_oplog_open(cloche_run_id(run), &log, &err) == 0);
+	must(cloche_oplog_open(cloche_run_result(run)->id, &log, &err) == 0);
 	must(cloche_oplog_read(log, note_event, &events, &err) == 0);
 	check(strstr(buf_cstr(&events), "exec.start (code)\nexec.end\n"));
 	check(strstr(buf_cstr(&events), "code.call 42\n"));
@@ -190,9 +189,9 @@ static void test_stop_comes_from_another_thread(void)
 	check_int(cloche_run_execute(run, &err), 0);
 	must(pthread_join(thread, &stopped) == 0);
 	check(stopped == run);
-	check(cloche_run_stopped(run));
+	check(cloche_run_result(run)->stopped);
 	check_str(output(run), "before\n");
-	check_int(cloche_run_exit_signal(run), SIGTERM);
+	check_int(cloche_run_result(run)->signal, SIGTERM);
 	cloche_run_free(run);
 }
 
@@ -202,8 +201,8 @@ static void test_what_has_ended_cannot_be_stopped(void)
 
 	check_int(cloche_run_execute(run, &err), 0);
 	check(!cloche_run_stop(run) && !cloche_run_signal(run, SIGTERM) && !cloche_run_leave(run));
-	check(!cloche_run_stopped(run));
-	check_int(cloche_run_exit_code(run), 3);
+	check(!cloche_run_result(run)->stopped);
+	check_int(cloche_run_result(run)->exit_code, 3);
 	cloche_run_free(run);
 }
 
@@ -213,9 +212,9 @@ static void test_a_stop_before_the_start_is_not_lost(void)
 
 	cloche_run_stop(run);
 	(void)cloche_run_execute(run, &err);
-	check(cloche_run_stopped(run));
+	check(cloche_run_result(run)->stopped);
 	/* It hears TERM like any other: the grace period does not have to pass. */
-	check(cloche_run_exit_signal(run) != SIGKILL);
+	check(cloche_run_result(run)->signal != SIGKILL);
 	cloche_run_free(run);
 }
 
@@ -230,7 +229,9 @@ static void test_two_runs_at_once(void)
 		must(pthread_create(&threads[i], NULL, stop_soon, runs[i]) == 0);
 	}
 	for (int i = 0; i < RUNS; i++) {
-		check_int(cloche_run_execute(runs[i], &err) >= 0 || cloche_run_stopped(runs[i]), 1);
+		check_int(cloche_run_execute(runs[i], &err) >= 0 ||
+				  cloche_run_result(runs[i])->stopped,
+			1);
 		must(pthread_join(threads[i], NULL) == 0);
 		cloche_run_free(runs[i]);
 	}

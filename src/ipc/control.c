@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ipc/control.h"
+#include "base/jsonout.h"
+
+/* As shells and timeout(1) have it. */
+enum { EXIT_TIMEOUT = 124, EXIT_SIGNAL = 128 };
 
 MESSAGE_TABLE(ctl_start, CTL_START_FIELDS, NULL);
 MESSAGE_TABLE(ctl_attach, CTL_ATTACH_FIELDS, NULL);
@@ -57,4 +61,25 @@ int ctl_send_exec(struct chan *c, const struct ctl_exec *m, const int fds[3])
 int ctl_send_join_outputs(struct chan *c, const struct ctl_join *m, const int outputs[2])
 {
 	return message_send(c, CTL_JOIN, ctl_join_message(), m, outputs, 2);
+}
+
+int ctl_exit_code(const struct ctl_exec_exited *m)
+{
+	if (m->timed_out)
+		return EXIT_TIMEOUT;
+	return m->signaled ? EXIT_SIGNAL + m->status : m->status;
+}
+
+void ctl_exit_write(const struct ctl_exec_exited *m, struct jsonout *o)
+{
+	jsonout_number(o, "exit_code", (uint64_t)ctl_exit_code(m));
+	if (m->signaled)
+		jsonout_number(o, "signal", m->status);
+	else
+		jsonout_raw(o, "signal", STR("null"));
+	jsonout_bool(o, "timed_out", m->timed_out);
+	jsonout_bool(o, "oom_killed", m->oom_killed);
+	jsonout_bool(o, "pids_refused", m->pids_refused);
+	jsonout_bool(o, "stopped", m->stopped);
+	jsonout_number(o, "duration_usec", m->duration_usec);
 }

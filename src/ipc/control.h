@@ -265,6 +265,13 @@ MESSAGE(ctl, exec_failed, CTL_EXEC_FAILED, CTL_EXEC_FAILED_FIELDS);
 	F(U64, duration_usec)
 MESSAGE(ctl, exec_exited, CTL_EXEC_EXITED, CTL_EXEC_EXITED_FIELDS);
 
+struct jsonout;
+/* Return the exit code as a shell would see it: 128 + the signal; 124 after a timeout. */
+int ctl_exit_code(const struct ctl_exec_exited *m);
+/* Write how the process ended, in the words of every document and record: exit_code, signal (null:
+ * none), timed_out, oom_killed, pids_refused, stopped, duration_usec. */
+void ctl_exit_write(const struct ctl_exec_exited *m, struct jsonout *o);
+
 /* 0: unknown. */
 #define CTL_USAGE_FIELDS(F)                                                                        \
 	F(U64, cpu_usec)                                                                           \

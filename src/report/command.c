@@ -52,17 +52,20 @@ static void draw_result(struct report *r, const json_t *end)
 		const char *key, *text;
 	} ways[] = {{"timed_out", ", its time was over"}, {"oom_killed", ", out of memory"},
 		{"stopped", ", it was stopped"}};
-	uint64_t status = json_count_at(end, "status");
+	uint64_t signal = json_count_at(end, "signal");
 
 	HTML(&r->html, " <small class=r>");
 	if (json_object_get(end, "failed")) {
 		HTML(&r->html, "did not start: ");
 		html_text(&r->html, json_str_at(end, "failed"), HTML_LINE);
 	} else {
-		if (json_is_true(json_object_get(end, "signaled")))
-			HTML(&r->html, "ended by a signal, ");
-		HTML(&r->html, "status ");
-		html_number(&r->html, status);
+		if (signal) {
+			HTML(&r->html, "ended by signal ");
+			html_number(&r->html, signal);
+		} else {
+			HTML(&r->html, "exit status ");
+			html_number(&r->html, json_count_at(end, "exit_code"));
+		}
 		for (size_t i = 0; i < ARRAY_SIZE(ways); i++)
 			if (json_is_true(json_object_get(end, ways[i].key)))
 				html_constant(&r->html, ways[i].text);

@@ -34,13 +34,13 @@ struct command *command_find(struct report *r, uint64_t number, bool make)
 
 bool command_is_well(const json_t *end)
 {
-	static const char *const bad[] = {"signaled", "timed_out", "oom_killed", "stopped"};
+	static const char *const bad[] = {"timed_out", "oom_killed", "stopped"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		if (json_is_true(json_object_get(end, bad[i])))
 			return false;
 	return !json_object_get(end, "failed") &&
-	       json_integer_value(json_object_get(end, "status")) == 0;
+	       json_integer_value(json_object_get(end, "exit_code")) == 0;
 }
 
 /* --- agents --- */

@@ -532,16 +532,8 @@ void output_close(struct task *t)
 
 void output_describe_end(struct jsonout *o, const struct task *t)
 {
-	const struct ctl_exec_exited *m = &t->result;
-
 	jsonout_number(o, "ended_usec", t->ended_real);
-	jsonout_number(o, "duration_usec", m->duration_usec);
-	jsonout_bool(o, "signaled", m->signaled);
-	jsonout_number(o, "status", m->status);
-	jsonout_bool(o, "timed_out", m->timed_out);
-	jsonout_bool(o, "oom_killed", m->oom_killed);
-	jsonout_bool(o, "pids_refused", m->pids_refused);
-	jsonout_bool(o, "stopped", m->stopped);
+	ctl_exit_write(&t->result, o);
 }
 
 void output_write_meta(struct task *t)
