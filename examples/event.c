@@ -8,8 +8,8 @@
 static void on_event(cloche_event *event, void *user)
 {
 	(void)user;
-	if (cloche_event_tool_name(event)[0])
-		printf("it uses %s\n", cloche_event_tool_name(event));
+	if (event->tool_name[0])
+		printf("it uses %s\n", event->tool_name);
 }
 
 static int follow(cloche_event_stream *stream, cloche_err *err)
@@ -25,21 +25,21 @@ static int follow(cloche_event_stream *stream, cloche_err *err)
 
 int main(int argc, char **argv)
 {
-	cloche_event_stream *stream = cloche_event_stream_new();
+	cloche_event_stream *stream = cloche_event_stream_new(on_event, NULL);
 	cloche_err err = CLOCHE_ERR_INIT;
-	cloche_event_result result;
+	const cloche_event_summary *all;
 	int r;
 
 	if (!stream)
 		return 1;
-	cloche_event_stream_on_event(stream, on_event, NULL);
 	r = argc > 1 ? cloche_event_stream_feed_file(stream, argv[1], &err) : follow(stream, &err);
-	if (r == 0 && cloche_event_stream_result(stream, &result, &err) > 0)
+	all = cloche_event_stream_summary(stream);
+	if (r == 0 && all && all->result)
 		printf("%s: %llu turns, %.2f USD, %llu tokens read, %llu written\n%s\n",
-			result.is_error ? "failed" : "done", (unsigned long long)result.num_turns,
-			result.total_cost_usd, (unsigned long long)result.usage.input_tokens,
-			(unsigned long long)result.usage.output_tokens,
-			cloche_event_stream_response(stream));
+			all->result->is_error ? "failed" : "done",
+			(unsigned long long)all->result->num_turns, all->result->total_cost_usd,
+			(unsigned long long)all->result->usage.input_tokens,
+			(unsigned long long)all->result->usage.output_tokens, all->response);
 	else
 		fprintf(stderr, "%s\n", r < 0 ? err.message : "there is no result");
 	cloche_event_stream_free(stream);

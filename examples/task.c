@@ -29,11 +29,11 @@ int main(int argc, char **argv)
 		cloche_sandbox_create_task(sb, NULL, argv[3], argv[1], NULL, 0, &task, &err) == 0) {
 		cloche_task_on_progress(task, on_progress, NULL);
 		if (cloche_task_execute(task, argv[2], strlen(argv[2]), &err) == 0) {
-			enum cloche_outcome outcome = cloche_task_outcome(task);
+			const cloche_task_result *end = cloche_task_result_of(task);
 
-			printf("%s: %s\n", cloche_outcome_name(outcome),
-				cloche_task_response(task) ? cloche_task_response(task) : "");
-			status = cloche_outcome_exit_status(outcome);
+			printf("%s: %s\n", cloche_outcome_name(end->outcome),
+				end->response ? end->response : "");
+			status = cloche_outcome_exit_status(end->outcome);
 		}
 	}
 	if (status == 125)

@@ -20,20 +20,19 @@ struct agent_options {
 	struct sandbox_options sandbox; /* must be first: the shared option table sets it */
 	const char *driver, *model, *resume, *context, *context_id, *binary, *effort,
 		*system_prompt;
-	unsigned max_turns;
+	char max_turns[16];
 	bool events;
 };
 
 static int set_max_turns(const struct option *option, void *at, const char *value, cloche_err *err)
 {
-	unsigned *max_turns = at;
-	char *end;
+	char *max_turns = at, *end;
 	unsigned long n = strtoul(value, &end, 10);
 
 	if (value[0] < '0' || value[0] > '9' || *end || n == 0 || n > 1000000)
 		return wrong_usage(
 			err, NULL, "--max-turns \"%s\": use a number from 1 to 1000000", value);
-	*max_turns = (unsigned)n;
+	snprintf(max_turns, sizeof(((struct agent_options *)NULL)->max_turns), "%lu", n);
 	return 0;
 }
 
@@ -158,19 +157,15 @@ static void on_progress(const char *text, void *user)
 
 static int agent_configure(const struct agent_options *o, cloche_task *task, cloche_err *err)
 {
+	const struct {
+		const char *name, *value;
+	} set[] = {{"model", o->model}, {"effort", o->effort}, {"system-prompt", o->system_prompt},
+		{"agent-binary", o->binary}, {"resume", o->resume},
+		{"max-turns", o->max_turns[0] ? o->max_turns : NULL}};
 	int r = 0;
 
-	if (o->model)
-		r = cloche_task_set_model(task, o->model, err);
-	if (r == 0 && o->effort)
-		r = cloche_task_set_effort(task, o->effort, err);
-	if (r == 0 && o->system_prompt)
-		r = cloche_task_set_system_prompt(task, o->system_prompt, err);
-	if (r == 0 && o->binary)
-		r = cloche_task_set_agent_binary(task, o->binary, err);
-	if (r == 0 && o->resume)
-		r = cloche_task_set_resume(task, o->resume, err);
-	cloche_task_set_max_turns(task, o->max_turns);
+	for (size_t i = 0; r == 0 && i < sizeof(set) / sizeof(set[0]); i++)
+		r = cloche_task_set(task, set[i].name, set[i].value, err);
 	if (o->events)
 		cloche_task_on_event(task, on_event, task);
 	if (!o->sandbox.json || o->sandbox.verbose)
@@ -191,21 +186,21 @@ static void say_lines(const char *text)
 
 static void agent_summarise(const cloche_task *task)
 {
-	const cloche_result *end = cloche_run_result(cloche_task_run(task));
-	const char *detail = cloche_task_detail(task), *session = cloche_task_session_id(task);
+	const cloche_task_result *end = cloche_task_result_of(task);
+	const cloche_result *run = end->run;
 
 	say("outcome %s%s%s, %llu turns, $%.4f, %.1f s; network: %llu allowed, %llu blocked",
-		cloche_outcome_name(cloche_task_outcome(task)), detail ? ": " : "",
-		detail ? detail : "", (unsigned long long)cloche_task_turns(task),
-		cloche_task_cost_usd(task), (double)cloche_task_duration_ms(task) / 1000,
-		(unsigned long long)end->network_allowed, (unsigned long long)end->network_blocked);
-	say("context %s%s%s", cloche_task_context_dir(task), session ? ", session " : "",
-		session ? session : "");
-	if (end->is_recorded)
-		say("recorded: cloche log %s", end->id);
-	if (end->start_failure[0])
-		say("%s", end->start_failure);
-	say_lines(cloche_task_error_summary(task));
+		cloche_outcome_name(end->outcome), end->detail ? ": " : "",
+		end->detail ? end->detail : "", (unsigned long long)end->turns, end->cost_usd,
+		(double)end->duration_ms / 1000, (unsigned long long)run->network_allowed,
+		(unsigned long long)run->network_blocked);
+	say("context %s%s%s", cloche_task_paths_of(task)->context_dir,
+		end->session_id ? ", session " : "", end->session_id ? end->session_id : "");
+	if (run->is_recorded)
+		say("recorded: cloche log %s", run->id);
+	if (run->start_failure[0])
+		say("%s", run->start_failure);
+	say_lines(end->error_summary);
 }
 
 /* End the lines of events with one that has the result. Return false if it could not be written. */
@@ -219,7 +214,8 @@ static bool print_last_line(const char *json)
 /* Return false if it could not be written. */
 static bool print_result(const struct agent_options *o, const cloche_task *task)
 {
-	const char *json = cloche_task_result_json(task), *text = cloche_task_response(task);
+	const cloche_task_result *end = cloche_task_result_of(task);
+	const char *json = end->json, *text = end->response;
 
 	if (o->sandbox.json && json && o->events)
 		return print_last_line(json);
@@ -251,8 +247,8 @@ static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_
 	if (r == 0) {
 		r = print_result(o, task) ? 0 : EXIT_CLOCHE;
 		agent_summarise(task);
-		json_decref(planted_say(cloche_run_result(cloche_task_run(task))->id));
-		r = r ? r : cloche_outcome_exit_status(cloche_task_outcome(task));
+		json_decref(planted_say(cloche_task_result_of(task)->run->id));
+		r = r ? r : cloche_outcome_exit_status(cloche_task_result_of(task)->outcome);
 	}
 	interrupt_forget();
 	cloche_task_free(task);

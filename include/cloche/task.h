@@ -71,16 +71,21 @@ CLOCHE_API int cloche_sandbox_create_task(const cloche_sandbox *sb, const char *
  * are not affected. Cannot fail: returns 0. */
 CLOCHE_API int cloche_sandbox_shutdown(cloche_sandbox *sb, cloche_err *err);
 
-/* Set an option; strings are copied, and NULL removes the setting. */
-CLOCHE_API int cloche_task_set_model(cloche_task *task, const char *model, cloche_err *err);
-CLOCHE_API int cloche_task_set_effort(cloche_task *task, const char *effort, cloche_err *err);
-CLOCHE_API int cloche_task_set_system_prompt(cloche_task *task, const char *text, cloche_err *err);
-/* Use this program of the host as the agent instead of searching for it. */
-CLOCHE_API int cloche_task_set_agent_binary(cloche_task *task, const char *path, cloche_err *err);
-CLOCHE_API void cloche_task_set_max_turns(cloche_task *task, unsigned turns);
-/* Continue a session: an id, or "last" for the latest of the context (CLOCHE_E_NOT_FOUND if it has
- * none; if that is because the context is damaged, the message says so). */
-CLOCHE_API int cloche_task_set_resume(cloche_task *task, const char *session, cloche_err *err);
+/* Set an option by its name (that of cloche-agent(1)); value is copied, and NULL removes the
+ * setting.
+ *
+ *   model          the agent's model; default: that of the context, else the agent's own
+ *   effort         how much the agent thinks, in the driver's words
+ *   system-prompt  text for the agent beside its own instructions
+ *   agent-binary   this program of the host is the agent, instead of one that is searched for
+ *   max-turns      a number: the agent ends after so many turns
+ *   resume         continue a session: an id, or "last" for the latest of the context
+ *                  (CLOCHE_E_NOT_FOUND if it has none; if that is because the context is damaged,
+ *                  the message says so)
+ *
+ * CLOCHE_E_USAGE: there is no such option, or value is not right for it. */
+CLOCHE_API int cloche_task_set(
+	cloche_task *task, const char *name, const char *value, cloche_err *err);
 
 /* Call fn on the executing thread with each event as one line of JSON (NUL-terminated, without a
  * newline) and its type ("system", "assistant", "user", "result", or another one from the
@@ -96,52 +101,56 @@ CLOCHE_API void cloche_task_on_typed_event(cloche_task *task, cloche_event_typed
 CLOCHE_API void cloche_task_on_progress(cloche_task *task, cloche_warning_fn fn, void *user);
 CLOCHE_API void cloche_task_on_warning(cloche_task *task, cloche_warning_fn fn, void *user);
 
-/* Run the agent with the prompt (length bytes) to its end. Return 0 if it ran. The accessors below
- * describe the outcome; they are valid until the next execute or free. */
+/* Run the agent with the prompt (length bytes) to its end. Return 0 if it ran.
+ * cloche_task_result_of() says how it ended. */
 CLOCHE_API int cloche_task_execute(
 	cloche_task *task, const void *prompt, size_t length, cloche_err *err);
 
 /* Like cloche_run_stop(): return true if the task was executing. The partial result is kept. */
 CLOCHE_API bool cloche_task_stop(cloche_task *task);
 
-CLOCHE_API enum cloche_outcome cloche_task_outcome(const cloche_task *task);
 /* "success", "timeout", "prompt_too_long", "session_corrupted", "container_failed". */
 CLOCHE_API const char *cloche_outcome_name(enum cloche_outcome outcome);
 /* 0, 124, 3, 4, 1, in the order above. */
 CLOCHE_API int cloche_outcome_exit_status(enum cloche_outcome outcome);
-/* "cancelled", "out_of_memory", or NULL. */
-CLOCHE_API const char *cloche_task_detail(const cloche_task *task);
-/* NULL if there is none. Borrowed. */
-CLOCHE_API const char *cloche_task_session_id(const cloche_task *task);
-CLOCHE_API const char *cloche_task_response(const cloche_task *task);
-CLOCHE_API const char *cloche_task_error_summary(const cloche_task *task);
-/* Return whether the result's document has only a part of the agent's output: it keeps the first
- * MiB of each stream. Events are read from all of it. */
-CLOCHE_API bool cloche_task_stdout_truncated(const cloche_task *task);
-CLOCHE_API bool cloche_task_stderr_truncated(const cloche_task *task);
-CLOCHE_API const char *cloche_task_context_dir(const cloche_task *task);
-CLOCHE_API const char *cloche_task_context_id(const cloche_task *task);
-/* The next three functions may be called by any thread, even while the task executes.
- *
- * Load the context as it is now, read-only. The caller frees *ret, which does not change later.
- * CLOCHE_E_NOT_FOUND before the first execution in a new context. */
+/* How a task ended. Strings are borrowed until the next execute or free; NULL: there is none. */
+typedef struct cloche_task_result {
+	size_t size; /* of this struct in the library: later versions append members */
+	enum cloche_outcome outcome;
+	const char *detail; /* "cancelled", "out_of_memory" */
+	bool is_error;      /* as in the reply of the context */
+	const char *session_id;
+	const char *response;      /* the agent's answer, if the outcome is success */
+	const char *error_summary; /* else */
+	/* json has only a part of the agent's output: it keeps the first MiB of each stream. Events
+	 * are read from all of it. */
+	bool stdout_truncated, stderr_truncated;
+	uint64_t turns, duration_ms;
+	double cost_usd;
+	cloche_event_usage usage; /* tokens, from the last result */
+	const char *json;         /* the whole result as one document (cloche-agent(1)) */
+	const cloche_result *run; /* of the underlying run; NULL before the first execute */
+} cloche_task_result;
+
+/* Return how the last execution ended. Never NULL; borrowed until the task is freed. */
+CLOCHE_API const cloche_task_result *cloche_task_result_of(const cloche_task *task);
+
+/* What a task leaves. Nothing here changes, so any thread may read it, also while the task
+ * executes. Strings are borrowed until the task is freed. */
+typedef struct cloche_task_paths {
+	size_t size; /* of this struct in the library: later versions append members */
+	const char *context_dir, *context_id;
+	/* The agent's events (events.jsonl, for cloche_event_stream_feed_file()), and the plain
+	 * network log (for cloche_network_log_open()). There is no such file before the first
+	 * execution, and no network log without a network. */
+	const char *event_log, *network_log;
+} cloche_task_paths;
+CLOCHE_API const cloche_task_paths *cloche_task_paths_of(const cloche_task *task);
+
+/* Load the context as it is now, read-only. The caller frees *ret, which does not change later. Any
+ * thread may call this, even while the task executes. CLOCHE_E_NOT_FOUND before the first execution
+ * in a new context. */
 CLOCHE_API int cloche_task_session(const cloche_task *task, cloche_session **ret, cloche_err *err);
-/* Return the path of the agent's events (events.jsonl, for cloche_event_stream_feed_file()) or of
- * the plain network log (for cloche_network_log_open()). NULL if there is no such file, as before
- * the first execution or without a network. Borrowed until the task is freed. */
-CLOCHE_API const char *cloche_task_event_log(const cloche_task *task);
-CLOCHE_API const char *cloche_task_network_log(const cloche_task *task);
-CLOCHE_API double cloche_task_cost_usd(const cloche_task *task);
-CLOCHE_API uint64_t cloche_task_turns(const cloche_task *task);
-CLOCHE_API uint64_t cloche_task_duration_ms(const cloche_task *task);
-/* Return the tokens of the last execution, from its last result; borrowed until the next call,
- * execute or free. CLOCHE_E_NO_MEMORY. */
-CLOCHE_API int cloche_task_token_usage(cloche_task *task, cloche_event_usage *ret, cloche_err *err);
-/* Return the whole result as one JSON document (cloche-agent(1)); borrowed. */
-CLOCHE_API const char *cloche_task_result_json(const cloche_task *task);
-/* Return the underlying run: its accessors give exit code, usage and network counts. Borrowed; NULL
- * before the first execute. */
-CLOCHE_API const cloche_run *cloche_task_run(const cloche_task *task);
 
 #ifdef __cplusplus
 }

@@ -7,15 +7,21 @@
 
 #include <errno.h>
 
-struct cloche_event {
+struct event {
+	cloche_event told; /* must be first */
 	struct agent_event *parsed;
 	struct agent_transcript said; /* of this event alone */
-	cloche_event_usage usage;
-	char *extra; /* of usage */
+	cloche_event_result result;
+	char *extra; /* of its usage */
 	char *type_name, *subtype, *session_id, *parent, *tool_name;
 	char *json;
 	char *block[4]; /* of the block that was asked for last */
 };
+
+static struct event *event_of(cloche_event *event)
+{
+	return container_of(event, struct event, told);
+}
 
 /* Replaces *at by a copy of s. */
 static int event_set(char **at, struct str s, struct cloche_err *err)
@@ -54,7 +60,8 @@ int event_usage(const struct agent_transcript *t, char **extra, cloche_event_usa
 
 cloche_event_result event_result(const struct agent_transcript *t, const cloche_event_usage *usage)
 {
-	return (cloche_event_result){.session_id = agent_transcript_session_id(t),
+	return (cloche_event_result){.size = sizeof(cloche_event_result),
+		.session_id = agent_transcript_session_id(t),
 		.duration_ms = t->duration_ms,
 		.total_cost_usd = t->total_cost_usd,
 		.num_turns = t->num_turns,
@@ -91,10 +98,37 @@ static struct str event_first_tool(const struct agent_event *e)
 	return STR_NULL;
 }
 
+static const char *event_text(const struct agent_transcript *said)
+{
+	if (said->said.n > 0)
+		return said->said.v[0].text;
+	if (said->result)
+		return said->result;
+	return said->errors ? said->errors : "";
+}
+
+static void event_tell(struct event *event)
+{
+	const struct agent_transcript *said = &event->said;
+
+	event->told = (cloche_event){.size = sizeof(event->told),
+		.type = (enum cloche_event_type)event->parsed->type,
+		.type_name = event->type_name,
+		.subtype = event->subtype,
+		.session_id = event->session_id,
+		.parent_tool_use_id = event->parent,
+		.text = event_text(said),
+		.tool_name = event->tool_name,
+		.is_error = agent_transcript_is_error(said) || said->tool_errors > 0,
+		.result = said->results > 0 ? &event->result : NULL};
+}
+
 /* Takes e, also on failure. */
 static int event_take(struct agent_event *e, cloche_event **ret, struct cloche_err *err)
 {
-	_cleanup_(cloche_event_freep) cloche_event *event = calloc(1, sizeof(*event));
+	struct event *event = calloc(1, sizeof(*event));
+	_cleanup_(cloche_event_freep) cloche_event *told = event ? &event->told : NULL;
+	cloche_event_usage usage;
 	int r;
 
 	if (!event) {
@@ -106,7 +140,7 @@ static int event_take(struct agent_event *e, cloche_event **ret, struct cloche_e
 	if (r == 0)
 		r = agent_transcript_add(&event->said, e, err);
 	if (r == 0)
-		r = event_usage(&event->said, &event->extra, &event->usage, err);
+		r = event_usage(&event->said, &event->extra, &usage, err);
 	if (r == 0)
 		r = event_set(&event->type_name, e->type_name, err);
 	if (r == 0)
@@ -117,9 +151,12 @@ static int event_take(struct agent_event *e, cloche_event **ret, struct cloche_e
 		r = event_set(&event->parent, e->parent_tool_use_id, err);
 	if (r == 0)
 		r = event_set(&event->tool_name, event_first_tool(e), err);
-	if (r == 0)
-		*ret = TAKE_PTR(event);
-	return r;
+	if (r < 0)
+		return r;
+	event->result = event_result(&event->said, &usage);
+	event_tell(event);
+	*ret = TAKE_PTR(told);
+	return 0;
 }
 
 int event_new(const struct agent_event *e, cloche_event **ret, struct cloche_err *err)
@@ -145,10 +182,13 @@ int cloche_event_parse(const char *line, size_t length, cloche_event **ret, cloc
 	return r < 0 ? r : event_take(e, ret, err);
 }
 
-void cloche_event_free(cloche_event *event)
+void cloche_event_free(cloche_event *told)
 {
-	if (!event)
+	struct event *event;
+
+	if (!told)
 		return;
+	event = event_of(told);
 	agent_event_free(event->parsed);
 	agent_transcript_done(&event->said);
 	free(event->extra);
@@ -163,69 +203,18 @@ void cloche_event_free(cloche_event *event)
 	free(event);
 }
 
-enum cloche_event_type cloche_event_type_of(const cloche_event *event)
+const char *cloche_event_json(cloche_event *told)
 {
-	return (enum cloche_event_type)event->parsed->type;
-}
+	struct event *event = event_of(told);
 
-const char *cloche_event_type_name(const cloche_event *event)
-{
-	return event->type_name;
-}
-
-const char *cloche_event_subtype(const cloche_event *event)
-{
-	return event->subtype;
-}
-
-const char *cloche_event_session_id(const cloche_event *event)
-{
-	return event->session_id;
-}
-
-const char *cloche_event_parent_tool_use_id(const cloche_event *event)
-{
-	return event->parent;
-}
-
-const char *cloche_event_text(const cloche_event *event)
-{
-	const struct agent_transcript *said = &event->said;
-
-	if (said->said.n > 0)
-		return said->said.v[0].text;
-	if (said->result)
-		return said->result;
-	return said->errors ? said->errors : "";
-}
-
-const char *cloche_event_tool_name(const cloche_event *event)
-{
-	return event->tool_name;
-}
-
-bool cloche_event_is_error(const cloche_event *event)
-{
-	return agent_transcript_is_error(&event->said) || event->said.tool_errors > 0;
-}
-
-int cloche_event_result_of(const cloche_event *event, cloche_event_result *ret)
-{
-	if (event->said.results == 0)
-		return 0;
-	*ret = event_result(&event->said, &event->usage);
-	return 1;
-}
-
-const char *cloche_event_json(cloche_event *event)
-{
 	if (!event->json && event_set_json(&event->json, event->parsed->raw, NULL) < 0)
 		return NULL;
 	return event->json;
 }
 
-int cloche_event_block_at(cloche_event *event, size_t i, cloche_event_block *ret, cloche_err *err)
+int cloche_event_block_at(cloche_event *told, size_t i, cloche_event_block *ret, cloche_err *err)
 {
+	struct event *event = event_of(told);
 	const struct agent_block *b;
 	int r;
 

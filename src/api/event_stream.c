@@ -16,15 +16,19 @@ struct cloche_event_stream {
 	cloche_event_typed_fn on_event;
 	void *on_event_user;
 	char *extra, *response;
+	cloche_event_result result;
+	cloche_event_summary summary;
 	struct cloche_err *err; /* of the call under way */
 };
 
-cloche_event_stream *cloche_event_stream_new(void)
+cloche_event_stream *cloche_event_stream_new(cloche_event_typed_fn fn, void *user)
 {
 	cloche_event_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return NULL;
+	stream->on_event = fn;
+	stream->on_event_user = user;
 	stream->lines = LINES_INIT(LINES_MAX_DEFAULT);
 	if (agent_transcript_init(&stream->said, 0, NULL) == 0)
 		return stream;
@@ -41,12 +45,6 @@ void cloche_event_stream_free(cloche_event_stream *stream)
 	free(stream->extra);
 	free(stream->response);
 	free(stream);
-}
-
-void cloche_event_stream_on_event(cloche_event_stream *stream, cloche_event_typed_fn fn, void *user)
-{
-	stream->on_event = fn;
-	stream->on_event_user = user;
 }
 
 static int event_stream_take(struct str line, void *data)
@@ -112,41 +110,22 @@ int cloche_event_stream_feed_file(cloche_event_stream *stream, const char *path,
 	return cloche_event_stream_end(stream, err);
 }
 
-uint64_t cloche_event_stream_events(const cloche_event_stream *stream)
+const cloche_event_summary *cloche_event_stream_summary(cloche_event_stream *stream)
 {
-	return stream->events;
-}
-
-uint64_t cloche_event_stream_skipped(const cloche_event_stream *stream)
-{
-	return stream->skipped + stream->lines.dropped;
-}
-
-const char *cloche_event_stream_session_id(const cloche_event_stream *stream)
-{
-	return agent_transcript_session_id(&stream->said);
-}
-
-int cloche_event_stream_result(
-	cloche_event_stream *stream, cloche_event_result *ret, cloche_err *err)
-{
+	const struct agent_transcript *said = &stream->said;
 	cloche_event_usage usage;
-	int r;
 
-	if (stream->said.results == 0)
-		return 0;
-	r = event_usage(&stream->said, &stream->extra, &usage, err);
-	if (r < 0)
-		return r;
-	*ret = event_result(&stream->said, &usage);
-	return 1;
-}
-
-const char *cloche_event_stream_response(cloche_event_stream *stream)
-{
 	free(stream->response);
 	stream->response = NULL;
-	return agent_transcript_response(&stream->said, &stream->response, NULL) < 0
-		       ? NULL
-		       : stream->response;
+	if (agent_transcript_response(said, &stream->response, NULL) < 0 ||
+		event_usage(said, &stream->extra, &usage, NULL) < 0)
+		return NULL;
+	stream->result = event_result(said, &usage);
+	stream->summary = (cloche_event_summary){.size = sizeof(stream->summary),
+		.events = stream->events,
+		.skipped = stream->skipped + stream->lines.dropped,
+		.session_id = agent_transcript_session_id(said),
+		.result = said->results > 0 ? &stream->result : NULL,
+		.response = stream->response};
+	return &stream->summary;
 }

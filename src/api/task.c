@@ -11,10 +11,11 @@
 #include "agent/lines.h"
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/parse.h"
 
 #include <sched.h>
 
-enum { KEEP_OUTPUT = 1 << 20, KEEP_PROGRESS = 400 };
+enum { KEEP_OUTPUT = 1 << 20, KEEP_PROGRESS = 400, MAX_TURNS = 1000000 };
 
 int cloche_task_new(const cloche_sandbox *sb, const char *driver, const char *context_dir,
 	const char *context_id, cloche_task **ret, cloche_err *err)
@@ -31,7 +32,9 @@ int cloche_task_new(const cloche_sandbox *sb, const char *driver, const char *co
 	if (r == 0)
 		r = session_open_unwritten(context_dir, context_id, &task->session, err);
 	if (r == 0)
-		r = task_name_logs(task, err);
+		r = task_name_paths(task, err);
+	if (r == 0)
+		r = task_make_result(task, false, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(task);
@@ -86,31 +89,6 @@ void cloche_task_free(cloche_task *task)
 	free(task);
 }
 
-int cloche_task_set_model(cloche_task *task, const char *model, cloche_err *err)
-{
-	return set_string(&task->model, model, err);
-}
-
-int cloche_task_set_effort(cloche_task *task, const char *effort, cloche_err *err)
-{
-	return set_string(&task->effort, effort, err);
-}
-
-int cloche_task_set_system_prompt(cloche_task *task, const char *text, cloche_err *err)
-{
-	return set_string(&task->system_prompt, text, err);
-}
-
-int cloche_task_set_agent_binary(cloche_task *task, const char *path, cloche_err *err)
-{
-	return set_string(&task->binary, path, err);
-}
-
-void cloche_task_set_max_turns(cloche_task *task, unsigned turns)
-{
-	task->max_turns = turns;
-}
-
 static int no_session(const cloche_task *task, struct cloche_err *err)
 {
 	const char *damage = session_damage(task->session);
@@ -122,7 +100,7 @@ static int no_session(const cloche_task *task, struct cloche_err *err)
 	return -E_NOT_FOUND;
 }
 
-int cloche_task_set_resume(cloche_task *task, const char *session, cloche_err *err)
+static int task_set_resume(cloche_task *task, const char *session, struct cloche_err *err)
 {
 	if (session && strcmp(session, "last") == 0) {
 		session = cloche_session_id_for_resume(task->session);
@@ -130,6 +108,35 @@ int cloche_task_set_resume(cloche_task *task, const char *session, cloche_err *e
 			return no_session(task, err);
 	}
 	return set_string(&task->resume, session, err);
+}
+
+static int task_set_max_turns(cloche_task *task, const char *value, struct cloche_err *err)
+{
+	uint64_t n = 0;
+
+	if (value && (parse_u64(str_from(value), MAX_TURNS, &n) < 0 || n == 0))
+		return err_set(err, E_USAGE, "max-turns \"%s\": use a number from 1 to %d", value,
+			MAX_TURNS);
+	task->max_turns = (unsigned)n;
+	return 0;
+}
+
+int cloche_task_set(cloche_task *task, const char *name, const char *value, cloche_err *err)
+{
+	const struct {
+		const char *name;
+		char **at;
+	} texts[] = {{"model", &task->model}, {"effort", &task->effort},
+		{"system-prompt", &task->system_prompt}, {"agent-binary", &task->binary}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (strcmp(texts[i].name, name) == 0)
+			return set_string(texts[i].at, value, err);
+	if (strcmp(name, "max-turns") == 0)
+		return task_set_max_turns(task, value, err);
+	if (strcmp(name, "resume") == 0)
+		return task_set_resume(task, value, err);
+	return err_set(err, E_USAGE, "a task has no option \"%s\"", name);
 }
 
 void cloche_task_on_event(cloche_task *task, cloche_event_fn fn, void *user)
@@ -426,12 +433,12 @@ static int execute(cloche_task *task, const void *prompt, size_t length, struct 
 	/* A failure here is only a warning: the context has all of it, too. */
 	if (task_record_end(task, &later) < 0 && task->on_warning)
 		task->on_warning(later.message, task->on_warning_user);
-	return r < 0 ? r : task_make_result(task, err);
+	return r;
 }
 
 int cloche_task_execute(cloche_task *task, const void *prompt, size_t length, cloche_err *err)
 {
-	struct cloche_err own = CLOCHE_ERR_INIT;
+	struct cloche_err own = CLOCHE_ERR_INIT, later = CLOCHE_ERR_INIT;
 	unsigned was = TASK_IDLE;
 	int r;
 
@@ -443,6 +450,10 @@ int cloche_task_execute(cloche_task *task, const void *prompt, size_t length, cl
 	if (r == 0) {
 		r = execute(task, prompt, length, err);
 		sandbox_member_end(&task->member);
+	}
+	if (task_make_result(task, r == 0, &later) < 0 && r == 0) {
+		*err = later;
+		r = -later.code;
 	}
 	atomic_store(&task->phase, TASK_IDLE);
 	return r;
@@ -463,11 +474,6 @@ bool cloche_task_stop(cloche_task *task)
 	return true;
 }
 
-enum cloche_outcome cloche_task_outcome(const cloche_task *task)
-{
-	return (enum cloche_outcome)task->outcome;
-}
-
 const char *cloche_outcome_name(enum cloche_outcome outcome)
 {
 	return agent_outcome_name((enum agent_outcome)outcome);
@@ -476,69 +482,4 @@ const char *cloche_outcome_name(enum cloche_outcome outcome)
 int cloche_outcome_exit_status(enum cloche_outcome outcome)
 {
 	return agent_outcome_exit_status((enum agent_outcome)outcome);
-}
-
-const char *cloche_task_detail(const cloche_task *task)
-{
-	return agent_detail_name(task->detail);
-}
-
-const char *cloche_task_session_id(const cloche_task *task)
-{
-	return task->have_transcript ? agent_transcript_session_id(&task->transcript) : NULL;
-}
-
-const char *cloche_task_response(const cloche_task *task)
-{
-	return task->response;
-}
-
-const char *cloche_task_error_summary(const cloche_task *task)
-{
-	return task->error_summary;
-}
-
-bool cloche_task_stdout_truncated(const cloche_task *task)
-{
-	return task->truncated[0];
-}
-
-bool cloche_task_stderr_truncated(const cloche_task *task)
-{
-	return task->truncated[1];
-}
-
-const char *cloche_task_context_dir(const cloche_task *task)
-{
-	return session_dir(task->session);
-}
-
-const char *cloche_task_context_id(const cloche_task *task)
-{
-	return cloche_session_context_id(task->session);
-}
-
-double cloche_task_cost_usd(const cloche_task *task)
-{
-	return task->transcript.total_cost_usd;
-}
-
-uint64_t cloche_task_turns(const cloche_task *task)
-{
-	return task->transcript.num_turns;
-}
-
-uint64_t cloche_task_duration_ms(const cloche_task *task)
-{
-	return task->transcript.duration_ms ? task->transcript.duration_ms : task->wall_ms;
-}
-
-const char *cloche_task_result_json(const cloche_task *task)
-{
-	return buf_len(&task->result_json) ? buf_data(&task->result_json) : NULL;
-}
-
-const cloche_run *cloche_task_run(const cloche_task *task)
-{
-	return atomic_load(&task->run);
 }

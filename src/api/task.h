@@ -25,7 +25,7 @@ struct cloche_task {
 	char *model, *effort, *system_prompt, *binary, *resume;
 	unsigned max_turns;
 	char *event_log, *network_log; /* paths; the files may not exist */
-	char *usage_extra;             /* of cloche_task_token_usage() */
+	char *usage_extra;             /* of told.usage */
 	cloche_event_fn on_event;
 	cloche_event_typed_fn on_typed_event;
 	cloche_warning_fn on_progress, on_warning;
@@ -48,6 +48,8 @@ struct cloche_task {
 	bool is_error; /* as in the reply */
 	char *response, *error_summary;
 	struct buf result_json;
+	cloche_task_result told;
+	cloche_task_paths paths;
 };
 
 /* Make the run from the caller's sandbox, with what the driver needs added, and the command line.
@@ -64,10 +66,16 @@ _warn_unused_ int task_note_start(
 	const cloche_task *task, cloche_run *run, struct str prompt, struct cloche_err *err);
 _warn_unused_ int task_record_end(const cloche_task *task, struct cloche_err *err);
 
-/* Fill task->result_json. */
-_warn_unused_ int task_make_result(cloche_task *task, struct cloche_err *err);
+/* Fill task->told, and its document if the agent ran. */
+_warn_unused_ int task_make_result(cloche_task *task, bool ran, struct cloche_err *err);
 
-/* Set the paths of the logs. */
-_warn_unused_ int task_name_logs(cloche_task *task, struct cloche_err *err);
+/* Set task->paths. */
+_warn_unused_ int task_name_paths(cloche_task *task, struct cloche_err *err);
+
+/* Return the time that the agent reports, or else the time that passed. */
+static inline uint64_t task_duration_ms(const cloche_task *task)
+{
+	return task->transcript.duration_ms ? task->transcript.duration_ms : task->wall_ms;
+}
 
 DEFINE_CLEANUP(cloche_task, cloche_task_free)

@@ -37,7 +37,7 @@ int task_record_end(const cloche_task *task, struct cloche_err *err)
 	args = json_pack("{s:s, s:s?, s:I, s:f, s:I}", "outcome", agent_outcome_name(task->outcome),
 		"detail", agent_detail_name(task->detail), "turns",
 		(json_int_t)task->transcript.num_turns, "cost_usd", task->transcript.total_cost_usd,
-		"duration_ms", (json_int_t)cloche_task_duration_ms(task));
+		"duration_ms", (json_int_t)task_duration_ms(task));
 	if (!args || json_text_write(&text, args, JSON_TEXT_COMPACT) < 0)
 		return err_nomem(err);
 	r = state_home_of_run(run->told.id, run->sb->record_sync, &home, err);

@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "base/fs.h"
 
-#include <unistd.h>
-
 enum { INDENT = 2, MIB = 1 << 20 };
 
 /* Return an empty text if there is none, so that readers need not handle null as well. */
@@ -45,7 +43,7 @@ static json_t *sandbox_info(const cloche_run *run)
 		container, "resource_usage", usage, "duration_ms", (json_int_t)end->duration_ms);
 }
 
-int task_make_result(cloche_task *task, struct cloche_err *err)
+static int task_make_json(cloche_task *task, struct cloche_err *err)
 {
 	const struct agent_transcript *t = &task->transcript;
 	const cloche_run *run = atomic_load(&task->run);
@@ -59,7 +57,7 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 		agent_detail_name(task->detail), "is_error", (int)task->is_error, "session_id",
 		text_or_empty(agent_transcript_session_id(t)), "response_text",
 		text_or_empty(task->response), "error_summary", json_text(task->error_summary),
-		"events", t->events, "duration_ms", (json_int_t)cloche_task_duration_ms(task),
+		"events", t->events, "duration_ms", (json_int_t)task->told.duration_ms,
 		"total_cost_usd", t->total_cost_usd, "num_turns", (json_int_t)t->num_turns, "usage",
 		agent_usage(t->usage), "stdout", json_utf8(buf_str(&task->output[0])), "stderr",
 		json_utf8(buf_str(&task->output[1])), "stdout_truncated", (int)task->truncated[0],
@@ -75,39 +73,68 @@ int task_make_result(cloche_task *task, struct cloche_err *err)
 	if (!doc || json_text_write(&task->result_json, doc, INDENT) < 0 ||
 		!buf_cstr(&task->result_json))
 		return err_nomem(err);
+	task->told.json = buf_data(&task->result_json);
 	return 0;
 }
 
-int task_name_logs(cloche_task *task, struct cloche_err *err)
+static int task_tell(cloche_task *task, struct cloche_err *err)
+{
+	const struct agent_transcript *t = &task->transcript;
+	const cloche_run *run = atomic_load(&task->run);
+	cloche_task_result *told = &task->told;
+
+	*told = (cloche_task_result){.size = sizeof(*told),
+		.outcome = (enum cloche_outcome)task->outcome,
+		.detail = agent_detail_name(task->detail),
+		.is_error = task->is_error,
+		.response = task->response,
+		.error_summary = task->error_summary,
+		.stdout_truncated = task->truncated[0],
+		.stderr_truncated = task->truncated[1],
+		.turns = t->num_turns,
+		.duration_ms = task_duration_ms(task),
+		.cost_usd = t->total_cost_usd,
+		.run = run ? &run->told : NULL};
+	if (!task->have_transcript)
+		return 0;
+	told->session_id = agent_transcript_session_id(t);
+	return event_usage(t, &task->usage_extra, &told->usage, err);
+}
+
+int task_make_result(cloche_task *task, bool ran, struct cloche_err *err)
+{
+	int r = task_tell(task, err);
+
+	return r == 0 && ran ? task_make_json(task, err) : r;
+}
+
+int task_name_paths(cloche_task *task, struct cloche_err *err)
 {
 	const char *dir = session_dir(task->session), *asked = task->sb->network_log;
 
 	task->event_log = fs_join(dir, SESSION_EVENTS);
 	task->network_log = asked ? strdup(asked) : fs_join(dir, "network-sandbox.log");
-	return task->event_log && task->network_log ? 0 : err_nomem(err);
+	if (!task->event_log || !task->network_log)
+		return err_nomem(err);
+	task->paths = (cloche_task_paths){.size = sizeof(task->paths),
+		.context_dir = dir,
+		.context_id = cloche_session_context_id(task->session),
+		.event_log = task->event_log,
+		.network_log = task->network_log};
+	return 0;
 }
 
-static const char *if_there(const char *path)
+const cloche_task_paths *cloche_task_paths_of(const cloche_task *task)
 {
-	return access(path, F_OK) == 0 ? path : NULL;
+	return &task->paths;
 }
 
-const char *cloche_task_event_log(const cloche_task *task)
+const cloche_task_result *cloche_task_result_of(const cloche_task *task)
 {
-	return if_there(task->event_log);
-}
-
-const char *cloche_task_network_log(const cloche_task *task)
-{
-	return if_there(task->network_log);
+	return &task->told;
 }
 
 int cloche_task_session(const cloche_task *task, cloche_session **ret, cloche_err *err)
 {
 	return cloche_session_load(session_dir(task->session), ret, err);
-}
-
-int cloche_task_token_usage(cloche_task *task, cloche_event_usage *ret, cloche_err *err)
-{
-	return event_usage(&task->transcript, &task->usage_extra, ret, err);
 }

@@ -49,14 +49,14 @@ static void test_types(void)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		cloche_event *e = parse(str_from(rows[i].line));
 
-		check_int(cloche_event_type_of(e), rows[i].type);
-		check_z(cloche_event_type_name(e), rows[i].name);
-		check_z(cloche_event_subtype(e), "");
-		check_z(cloche_event_session_id(e), "");
-		check_z(cloche_event_parent_tool_use_id(e), "");
-		check_z(cloche_event_text(e), "");
-		check_z(cloche_event_tool_name(e), "");
-		check(!cloche_event_is_error(e));
+		check_int(e->type, rows[i].type);
+		check_z(e->type_name, rows[i].name);
+		check_z(e->subtype, "");
+		check_z(e->session_id, "");
+		check_z(e->parent_tool_use_id, "");
+		check_z(e->text, "");
+		check_z(e->tool_name, "");
+		check(!e->is_error);
 		cloche_event_free(e);
 	}
 	cloche_event_free(NULL);
@@ -72,13 +72,12 @@ static void test_an_assistant_speaks(void)
 		"{\"type\":\"tool_use\",\"name\":\"Read\",\"input\":7}]}}";
 	cloche_event *e = parse(str_from(line));
 	cloche_event_block block;
-	cloche_event_result result;
 
-	check_z(cloche_event_text(e), "one two\n\nthree");
-	check_z(cloche_event_tool_name(e), "Bash");
-	check_z(cloche_event_session_id(e), "s");
-	check_z(cloche_event_parent_tool_use_id(e), "p");
-	check_int(cloche_event_result_of(e, &result), 0);
+	check_z(e->text, "one two\n\nthree");
+	check_z(e->tool_name, "Bash");
+	check_z(e->session_id, "s");
+	check_z(e->parent_tool_use_id, "p");
+	check(!e->result);
 	must(cloche_event_block_at(e, 0, &block, NULL) == 1);
 	check_int(block.type, CLOCHE_EVENT_BLOCK_TEXT);
 	check_z(block.text, "one two");
@@ -106,7 +105,7 @@ static void test_a_tool_answers(void)
 			  "\"tool_result\",\"content\":[{\"type\":\"text\"}]}]}}"));
 	cloche_event_block block;
 
-	check(cloche_event_is_error(e));
+	check(e->is_error);
 	must(cloche_event_block_at(e, 0, &block, NULL) == 1);
 	check_int(block.type, CLOCHE_EVENT_BLOCK_TOOL_RESULT);
 	check_z(block.id, "t");
@@ -136,26 +135,28 @@ static void test_a_result(void)
 {
 	cloche_event *e = parse(
 		STR(RESULT("\"session_id\":\"s\",\"is_error\":true,\"result\":\"no\"," COUNTS)));
-	cloche_event_result r;
+	const cloche_event_result *r = e->result;
 
-	must(cloche_event_result_of(e, &r) == 1);
-	check_result(&r);
-	check_z(r.session_id, "s");
-	check(r.is_error && cloche_event_is_error(e));
-	check_z(cloche_event_text(e), "no");
+	must(r);
+	check_result(r);
+	check_z(r->session_id, "s");
+	check(r->is_error && e->is_error);
+	check_z(e->text, "no");
 	cloche_event_free(e);
 	e = parse(STR(RESULT("\"subtype\":\"error_max_turns\",\"errors\":[\"a\",\"b\"]")));
-	must(cloche_event_result_of(e, &r) == 1);
-	check(r.is_error && r.session_id == NULL && r.duration_ms == 0);
-	check_z(r.usage.extra, "{}");
-	check_z(cloche_event_text(e), "a\nb");
+	r = e->result;
+	must(r);
+	check(r->is_error && r->session_id == NULL && r->duration_ms == 0);
+	check_z(r->usage.extra, "{}");
+	check_z(e->text, "a\nb");
 	cloche_event_free(e);
 	/* What is hostile counts as nothing. */
 	e = parse(STR(RESULT("\"duration_ms\":-1,\"num_turns\":\"x\",\"total_cost_usd\":[],"
 			     "\"usage\":{\"input_tokens\":-5,\"output_tokens\":1e300}")));
-	must(cloche_event_result_of(e, &r) == 1);
-	check(r.duration_ms == 0 && r.num_turns == 0 && !(r.total_cost_usd > 0));
-	check(r.usage.input_tokens == 0 && r.usage.output_tokens == 0);
+	r = e->result;
+	must(r);
+	check(r->duration_ms == 0 && r->num_turns == 0 && !(r->total_cost_usd > 0));
+	check(r->usage.input_tokens == 0 && r->usage.output_tokens == 0);
 	cloche_event_free(e);
 }
 
@@ -187,18 +188,17 @@ static void test_what_is_no_event(void)
 
 static void count_event(cloche_event *event, void *user)
 {
-	check(cloche_event_type_name(event)[0] != '\0');
+	check(event->type_name[0] != '\0');
 	++*(unsigned *)user;
 }
 
 /* However it is cut into pieces. */
 static cloche_event_stream *read_in_pieces(const char *text, size_t piece, unsigned *seen)
 {
-	cloche_event_stream *stream = cloche_event_stream_new();
+	cloche_event_stream *stream = cloche_event_stream_new(count_event, seen);
 	size_t n = strlen(text);
 
 	must(stream);
-	cloche_event_stream_on_event(stream, count_event, seen);
 	for (size_t i = 0; i < n; i += piece)
 		must(cloche_event_stream_feed(stream, text + i, MIN(piece, n - i), NULL) == 0);
 	must(cloche_event_stream_end(stream, NULL) == 0);
@@ -211,19 +211,20 @@ static void test_a_sequence(void)
 		"last") "{\"type\":\"result\",\"session_id\":\"r\",\"is_error\":false," COUNTS "}";
 
 	for (size_t piece = 1; piece < sizeof(text); piece += 7) {
-		cloche_event_result r;
 		unsigned seen = 0;
 		cloche_event_stream *stream = read_in_pieces(text, piece, &seen);
+		const cloche_event_summary *all = cloche_event_stream_summary(stream);
+		const cloche_event_result *r = all->result;
 
-		check_int(cloche_event_stream_events(stream), 4);
-		check_int(cloche_event_stream_skipped(stream), 2);
+		check_int(all->events, 4);
+		check_int(all->skipped, 2);
 		check_int(seen, 4);
-		must(cloche_event_stream_result(stream, &r, NULL) == 1);
-		check_result(&r);
-		check(!r.is_error);
-		check_z(r.session_id, "r");
-		check_z(cloche_event_stream_session_id(stream), "r");
-		check_z(cloche_event_stream_response(stream), "last");
+		must(r);
+		check_result(r);
+		check(!r->is_error);
+		check_z(r->session_id, "r");
+		check_z(all->session_id, "r");
+		check_z(all->response, "last");
 		cloche_event_stream_free(stream);
 	}
 	cloche_event_stream_free(NULL);
@@ -233,27 +234,25 @@ static void test_session_id_without_a_result(void)
 {
 	unsigned seen = 0;
 	cloche_event_stream *stream = read_in_pieces(INIT, 100, &seen);
-	cloche_event_result r = {.num_turns = 77};
 
-	check_z(cloche_event_stream_session_id(stream), "i");
-	check_int(cloche_event_stream_result(stream, &r, NULL), 0);
-	check_int(r.num_turns, 77);
+	check_z(cloche_event_stream_summary(stream)->session_id, "i");
+	check(!cloche_event_stream_summary(stream)->result);
 	/* A result that names none leaves it; one that does is first. */
 	must(cloche_event_stream_feed(stream, STR(RESULT("\"session_id\":\"\"")).p,
 		     strlen(RESULT("\"session_id\":\"\"")), NULL) == 0);
-	must(cloche_event_stream_result(stream, &r, NULL) == 1);
-	check_z(r.session_id, "i");
+	must(cloche_event_stream_summary(stream)->result);
+	check_z(cloche_event_stream_summary(stream)->result->session_id, "i");
 	cloche_event_stream_free(stream);
 	stream = read_in_pieces("", 1, &seen);
-	check(cloche_event_stream_session_id(stream) == NULL);
-	check(cloche_event_stream_response(stream) && cloche_event_stream_response(stream)[0]);
+	check(cloche_event_stream_summary(stream)->session_id == NULL);
+	check(cloche_event_stream_summary(stream)->response[0] != '\0');
 	cloche_event_stream_free(stream);
 }
 
 /* A process that never writes a newline, and then goes on as if nothing were. */
 static void test_a_line_without_end(void)
 {
-	cloche_event_stream *stream = cloche_event_stream_new();
+	cloche_event_stream *stream = cloche_event_stream_new(NULL, NULL);
 	char *piece = malloc(1 << 20);
 
 	must(stream && piece);
@@ -262,8 +261,8 @@ static void test_a_line_without_end(void)
 		must(cloche_event_stream_feed(stream, piece, 1 << 20, NULL) == 0);
 	must(cloche_event_stream_feed(
 		     stream, "\n" SAY("still here"), strlen("\n" SAY("still here")), NULL) == 0);
-	check_int(cloche_event_stream_skipped(stream), 1);
-	check_z(cloche_event_stream_response(stream), "still here");
+	check_int(cloche_event_stream_summary(stream)->skipped, 1);
+	check_z(cloche_event_stream_summary(stream)->response, "still here");
 	cloche_event_stream_free(stream);
 	free(piece);
 }
@@ -271,9 +270,9 @@ static void test_a_line_without_end(void)
 static void test_a_recorded_file(void)
 {
 	const char *shared = getenv("CLOCHE_SHARED");
-	cloche_event_stream *stream = cloche_event_stream_new();
+	cloche_event_stream *stream = cloche_event_stream_new(NULL, NULL);
 	cloche_err err = CLOCHE_ERR_INIT;
-	cloche_event_result r;
+	const cloche_event_result *r;
 	char path[512];
 
 	must(stream);
@@ -287,13 +286,14 @@ static void test_a_recorded_file(void)
 		return;
 	}
 	must(cloche_event_stream_feed_file(stream, path, &err) == 0);
-	check_int(cloche_event_stream_events(stream), 6);
-	check_int(cloche_event_stream_skipped(stream), 0);
-	must(cloche_event_stream_result(stream, &r, &err) == 1);
-	check_z(r.session_id, "0e5a3761-da72-49aa-8eec-0b8cefa35d95");
-	check_int(r.num_turns, 2);
-	check(r.total_cost_usd > 0.18650 && r.total_cost_usd < 0.18652);
-	check(r.usage.output_tokens > 0 && strstr(r.usage.extra, "service_tier") != NULL);
+	check_int(cloche_event_stream_summary(stream)->events, 6);
+	check_int(cloche_event_stream_summary(stream)->skipped, 0);
+	r = cloche_event_stream_summary(stream)->result;
+	must(r);
+	check_z(r->session_id, "0e5a3761-da72-49aa-8eec-0b8cefa35d95");
+	check_int(r->num_turns, 2);
+	check(r->total_cost_usd > 0.18650 && r->total_cost_usd < 0.18652);
+	check(r->usage.output_tokens > 0 && strstr(r->usage.extra, "service_tier") != NULL);
 	cloche_event_stream_free(stream);
 }
 
@@ -332,19 +332,19 @@ static void one_event(void)
 static void a_stream(void)
 {
 	static const char text[] = INIT SAY("a") RESULT("\"result\":\"x\"," COUNTS);
-	cloche_event_stream *stream = cloche_event_stream_new();
-	cloche_err err = CLOCHE_ERR_INIT;
-	cloche_event_result r;
 	unsigned seen = 0;
+	cloche_event_stream *stream = cloche_event_stream_new(count_event, &seen);
+	cloche_err err = CLOCHE_ERR_INIT;
+	const cloche_event_summary *all;
 
 	check(stream || torture_failed);
 	if (!stream)
 		return;
-	cloche_event_stream_on_event(stream, count_event, &seen);
-	if (!went_wrong(cloche_event_stream_feed(stream, text, strlen(text), &err)) &&
-		!went_wrong(cloche_event_stream_result(stream, &r, &err))) {
-		check_result(&r);
-		check(cloche_event_stream_response(stream) || torture_failed);
+	if (!went_wrong(cloche_event_stream_feed(stream, text, strlen(text), &err))) {
+		all = cloche_event_stream_summary(stream);
+		check(all || torture_failed);
+		if (all)
+			check_result(all->result);
 	}
 	cloche_event_stream_free(stream);
 }

@@ -268,7 +268,7 @@ static cloche_task *new_task_of(cloche_sandbox *sb, const char *context)
 	must(chmod(program, 0755) == 0);
 	if (cloche_task_new(sb, NULL, path, "ctx-1", &task, &err) < 0)
 		tap_fail("%s", err.message);
-	must(task && cloche_task_set_agent_binary(task, program, &err) == 0);
+	must(task && cloche_task_set(task, "agent-binary", program, &err) == 0);
 	cloche_sandbox_free(sb);
 	return task;
 }
@@ -293,8 +293,12 @@ static void count_event(const char *type, const char *json, void *user)
 
 static void note_typed_event(cloche_event *event, void *user)
 {
-	must(buf_printf(user, "%s:%s ", cloche_event_type_name(event),
-		     cloche_event_text(event)[0] ? "text" : "") == 0);
+	must(buf_printf(user, "%s:%s ", event->type_name, event->text[0] ? "text" : "") == 0);
+}
+
+static bool is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
 }
 
 static void test_a_task_succeeds_and_is_kept(void)
@@ -305,22 +309,29 @@ static void test_a_task_succeeds_and_is_kept(void)
 	_cleanup_(buf_donep) struct buf typed = BUF_INIT(256);
 	int events = 0;
 
-	check(!cloche_task_event_log(task) && !cloche_task_network_log(task));
+	check(!is_there(cloche_task_paths_of(task)->event_log));
+	check(!is_there(cloche_task_paths_of(task)->network_log));
 	cloche_task_on_event(task, count_event, &events);
 	cloche_task_on_typed_event(task, note_typed_event, &typed);
 	execute(task, "work\n");
 	check_str(buf_str(&typed), "system: assistant:text result:text ");
 	cloche_task_on_typed_event(task, NULL, NULL);
-	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
+	check_int(cloche_task_result_of(task)->outcome, CLOCHE_OUTCOME_SUCCESS);
 	check_int(events, 3);
-	check_z(cloche_task_session_id(task), "s-1");
-	check_int(cloche_task_turns(task), 2);
-	check(cloche_task_response(task) && strncmp(cloche_task_response(task), "key ", 4) == 0);
-	check(cloche_task_response(task) && !strstr(cloche_task_response(task), REAL_KEY));
-	check(cloche_task_result_json(task) && !strstr(cloche_task_result_json(task), REAL_KEY));
+	check_z(cloche_task_result_of(task)->session_id, "s-1");
+	check_int(cloche_task_result_of(task)->turns, 2);
+	check(cloche_task_result_of(task)->response &&
+		strncmp(cloche_task_result_of(task)->response, "key ", 4) == 0);
+	check(cloche_task_result_of(task)->response &&
+		!strstr(cloche_task_result_of(task)->response, REAL_KEY));
+	check(cloche_task_result_of(task)->json &&
+		!strstr(cloche_task_result_of(task)->json, REAL_KEY));
 	execute(task, "again\n");
-	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
-	check_int(cloche_task_set_resume(task, "last", &err), 0);
+	check_int(cloche_task_result_of(task)->outcome, CLOCHE_OUTCOME_SUCCESS);
+	check_int(cloche_task_set(task, "resume", "last", &err), 0);
+	check_int(cloche_task_set(task, "max-turns", "3", &err), 0);
+	check_int(cloche_task_set(task, "max-turns", "0", &err), -CLOCHE_E_USAGE);
+	check_int(cloche_task_set(task, "no-such", "3", &err), -CLOCHE_E_USAGE);
 	cloche_task_free(task);
 	must(cloche_session_load(path, &session, &err) == 0);
 	check_z(cloche_session_context_id(session), "ctx-1");
@@ -333,18 +344,16 @@ static void test_what_a_task_left(void)
 {
 	_cleanup_(freep) char *path = fs_join(dir, "five");
 	cloche_task *task = new_task("five");
-	cloche_event_stream *stream = cloche_event_stream_new();
-	cloche_event_usage usage = {.output_tokens = 77};
+	cloche_event_stream *stream = cloche_event_stream_new(NULL, NULL);
 	cloche_network_log *log = NULL;
 	cloche_session *session = NULL;
 
-	must(stream && path && cloche_task_token_usage(task, &usage, &err) == 0);
-	check(usage.output_tokens == 0);
+	must(stream && path);
+	check(cloche_task_result_of(task)->usage.output_tokens == 0);
 	execute(task, "work\n");
-	must(cloche_task_token_usage(task, &usage, &err) == 0);
-	check_int(usage.input_tokens, 0);
-	check_int(usage.output_tokens, 5);
-	check_z(usage.extra, "{\"service_tier\":\"standard\"}");
+	check_int(cloche_task_result_of(task)->usage.input_tokens, 0);
+	check_int(cloche_task_result_of(task)->usage.output_tokens, 5);
+	check_z(cloche_task_result_of(task)->usage.extra, "{\"service_tier\":\"standard\"}");
 	must(cloche_task_session(task, &session, &err) == 0);
 	check_int(cloche_session_reply_count(session), 1);
 	check_z(cloche_session_id_for_resume(session), "s-1");
@@ -355,11 +364,13 @@ static void test_what_a_task_left(void)
 	must(cloche_task_session(task, &session, &err) == 0);
 	check_int(cloche_session_reply_count(session), 2);
 	cloche_session_free(session);
-	must(cloche_task_event_log(task) && cloche_task_network_log(task));
-	check(str_starts(str_from(cloche_task_event_log(task)), str_from(path)));
-	must(cloche_event_stream_feed_file(stream, cloche_task_event_log(task), &err) == 0);
-	check_int(cloche_event_stream_events(stream), 6);
-	must(cloche_network_log_open(cloche_task_network_log(task), &log, &err) == 0);
+	must(is_there(cloche_task_paths_of(task)->event_log));
+	must(is_there(cloche_task_paths_of(task)->network_log));
+	check(str_starts(str_from(cloche_task_paths_of(task)->event_log), str_from(path)));
+	must(cloche_event_stream_feed_file(stream, cloche_task_paths_of(task)->event_log, &err) ==
+		0);
+	check_int(cloche_event_stream_summary(stream)->events, 6);
+	must(cloche_network_log_open(cloche_task_paths_of(task)->network_log, &log, &err) == 0);
 	cloche_network_log_close(log);
 	cloche_event_stream_free(stream);
 	cloche_task_free(task);
@@ -373,8 +384,9 @@ static void test_a_task_without_a_network(void)
 	must(sb && cloche_sandbox_set_net(sb, CLOCHE_NET_NONE, &err) == 0);
 	task = new_task_of(sb, "six");
 	execute(task, "work\n");
-	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
-	check(cloche_task_event_log(task) && !cloche_task_network_log(task));
+	check_int(cloche_task_result_of(task)->outcome, CLOCHE_OUTCOME_SUCCESS);
+	check(is_there(cloche_task_paths_of(task)->event_log));
+	check(!is_there(cloche_task_paths_of(task)->network_log));
 	cloche_task_free(task);
 }
 
@@ -393,11 +405,11 @@ static void test_a_stopped_task_keeps_what_came(void)
 	must(pthread_create(&thread, NULL, stop_task_soon, task) == 0);
 	execute(task, "hang\n");
 	must(pthread_join(thread, NULL) == 0);
-	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_CONTAINER_FAILED);
-	check_z(cloche_task_detail(task), "cancelled");
-	check_z(cloche_task_session_id(task), "s-1");
+	check_int(cloche_task_result_of(task)->outcome, CLOCHE_OUTCOME_CONTAINER_FAILED);
+	check_z(cloche_task_result_of(task)->detail, "cancelled");
+	check_z(cloche_task_result_of(task)->session_id, "s-1");
 	execute(task, "fail\n");
-	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SESSION_CORRUPTED);
+	check_int(cloche_task_result_of(task)->outcome, CLOCHE_OUTCOME_SESSION_CORRUPTED);
 	cloche_task_free(task);
 }
 

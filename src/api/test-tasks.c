@@ -36,7 +36,7 @@ static int create(cloche_sandbox *sb, const char *context, uint64_t timeout_ms, 
 	must(path && program);
 	r = cloche_sandbox_create_task(sb, context, NULL, path, NULL, timeout_ms, ret, err);
 	if (r == 0)
-		must(cloche_task_set_agent_binary(*ret, program, err) == 0);
+		must(cloche_task_set(*ret, "agent-binary", program, err) == 0);
 	return r;
 }
 
@@ -69,9 +69,9 @@ static void test_life(void)
 	check_int(cloche_sandbox_startup(sb, &err), 0);
 	check_int(cloche_sandbox_startup(sb, NULL), 0);
 	task = create_ok(sb, "life", 0);
-	check_z(cloche_task_context_id(task), "life");
+	check_z(cloche_task_paths_of(task)->context_id, "life");
 	check_int(execute(task, "work\n", &err), 0);
-	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
+	check_int(cloche_task_result_of(task)->outcome, CLOCHE_OUTCOME_SUCCESS);
 	check_int(cloche_sandbox_shutdown(sb, &err), 0);
 	check_int(create(sb, "never", 0, &late, &err), -CLOCHE_E_CANCELLED);
 	check_int(execute(task, "work\n", &err), -CLOCHE_E_CANCELLED);
@@ -80,7 +80,7 @@ static void test_life(void)
 	cloche_sandbox_free(sb);
 	/* It outlives its sandbox. */
 	check_int(execute(task, "work\n", &err), 0);
-	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
+	check_int(cloche_task_result_of(task)->outcome, CLOCHE_OUTCOME_SUCCESS);
 	cloche_task_free(task);
 }
 
@@ -94,7 +94,7 @@ static void test_settings_are_the_tasks_own(void)
 	must(sb && path && log && cloche_sandbox_startup(sb, &err) == 0);
 	task = create_ok(sb, "brief", 700);
 	check_int(execute(task, "hang\n", &err), 0);
-	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_TIMEOUT);
+	check_int(cloche_task_result_of(task)->outcome, CLOCHE_OUTCOME_TIMEOUT);
 	cloche_task_free(task);
 	must(cloche_sandbox_create_task(sb, NULL, NULL, path, log, 0, &task, &err) == 0);
 	cloche_task_free(task);
@@ -149,7 +149,7 @@ static void on_event(cloche_event *event, void *user)
 {
 	struct worker *w = user;
 
-	if (cloche_event_type_of(event) == CLOCHE_EVENT_SYSTEM)
+	if (event->type == CLOCHE_EVENT_SYSTEM)
 		atomic_store(&w->began, true);
 }
 
@@ -168,10 +168,10 @@ static void *work(void *user)
 			r = execute(task, w->prompt, &err);
 			if (r < 0)
 				w->refused++;
-			else if (cloche_task_outcome(task) == CLOCHE_OUTCOME_SUCCESS)
+			else if (cloche_task_result_of(task)->outcome == CLOCHE_OUTCOME_SUCCESS)
 				w->done++;
-			else if (cloche_task_detail(task) &&
-				 strcmp(cloche_task_detail(task), "cancelled") == 0)
+			else if (cloche_task_result_of(task)->detail &&
+				 strcmp(cloche_task_result_of(task)->detail, "cancelled") == 0)
 				w->cancelled++;
 		} else {
 			w->refused++;
@@ -191,7 +191,7 @@ static void *work_once(void *user)
 	struct worker *w = user;
 	cloche_err err = CLOCHE_ERR_INIT;
 	int r = execute(w->task, w->prompt, &err);
-	const char *detail = cloche_task_detail(w->task);
+	const char *detail = cloche_task_result_of(w->task)->detail;
 
 	w->cancelled = r == 0 && detail && strcmp(detail, "cancelled") == 0;
 	return NULL;
@@ -267,9 +267,9 @@ static void test_one_execute_at_a_time(void)
 	check(!cloche_task_stop(task));
 	must(cloche_sandbox_startup(w.sb, &err) == 0);
 	check_int(execute(task, "work\n", &err), 0);
-	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
+	check_int(cloche_task_result_of(task)->outcome, CLOCHE_OUTCOME_SUCCESS);
 	check(!cloche_task_stop(task));
-	check_int(cloche_task_outcome(task), CLOCHE_OUTCOME_SUCCESS);
+	check_int(cloche_task_result_of(task)->outcome, CLOCHE_OUTCOME_SUCCESS);
 	cloche_task_free(task);
 	cloche_sandbox_free(w.sb);
 }
