@@ -12,10 +12,10 @@ struct loaded {
 static bool on_stored(const cloche_image *image, void *user)
 {
 	struct loaded *l = user;
-	const char *name = cloche_image_name(image, 0);
+	const char *name = image->names[0];
 
-	snprintf(l->root, sizeof(l->root), "image:%s", cloche_image_id(image));
-	printf("%s: %zu layers\n", name ? name : "(no name)", cloche_image_layers(image));
+	snprintf(l->root, sizeof(l->root), "image:%s", image->id);
+	printf("%s: %zu layers\n", name ? name : "(no name)", image->layers);
 	return true;
 }
 

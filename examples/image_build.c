@@ -10,9 +10,8 @@ static void show(const char *line, void *user)
 	fprintf(stderr, "%s\n", line);
 }
 
-static int read_dockerfile(cloche_image_build *build, const char *path, cloche_err *err)
+static size_t read_dockerfile(const char *path, char *text, size_t size)
 {
-	static char text[1 << 20];
 	FILE *file = fopen(path, "r");
 	size_t n;
 
@@ -20,26 +19,29 @@ static int read_dockerfile(cloche_image_build *build, const char *path, cloche_e
 		perror(path);
 		exit(1);
 	}
-	n = fread(text, 1, sizeof(text), file);
+	n = fread(text, 1, size, file);
 	fclose(file);
-	return cloche_image_build_set_dockerfile(build, text, n, err);
+	return n;
 }
 
 int main(int argc, char **argv)
 {
-	cloche_image_build *build = cloche_image_build_new();
+	static char text[1 << 20];
+	cloche_image_build_options options = CLOCHE_IMAGE_BUILD_INIT;
+	cloche_image_build *build = NULL;
 	cloche_err err = CLOCHE_ERR_INIT;
 	const char *tag;
 	int r;
 
-	if (!build || argc < 2)
+	if (argc < 2)
 		return 1;
-	cloche_image_build_on_line(build, show, NULL);
-	r = read_dockerfile(build, argv[1], &err);
+	options.dockerfile = text;
+	options.dockerfile_length = read_dockerfile(argv[1], text, sizeof(text));
+	options.engine = argc > 2 ? argv[2] : NULL;
+	options.line = show;
+	r = cloche_image_build_new(&options, &build, &err);
 	if (r == 0)
 		r = cloche_image_build_add_file(build, "hello", "hello\n", 6, false, &err);
-	if (r == 0 && argc > 2)
-		r = cloche_image_build_set_engine(build, argv[2], &err);
 	if (r == 0)
 		r = cloche_image_build_ensure(build, &tag, &err);
 	if (r == 0)

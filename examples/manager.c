@@ -63,15 +63,17 @@ int main(int argc, char **argv)
 {
 	unsigned long count = argc > 3 ? strtoul(argv[1], NULL, 10) : 0, failed = 0;
 	struct job *jobs = calloc(count + 1, sizeof(*jobs));
+	cloche_manager_options options = CLOCHE_MANAGER_OPTIONS_INIT;
 	cloche_manager *manager = NULL;
 	cloche_err err = CLOCHE_ERR_INIT;
 
+	options.cleanup_at_exit = true;
 	if (count == 0 || count > 1000 || !jobs) {
 		fprintf(stderr, "usage: %s COUNT RUN-ID COMMAND [ARGUMENT...]\n", argv[0]);
 		return 2;
 	}
 	if (cloche_manager_open(warn, NULL, &manager, &err) < 0 ||
-		cloche_manager_set_cleanup_at_exit(manager, true, &err) < 0) {
+		cloche_manager_set_options(manager, &options, &err) < 0) {
 		fprintf(stderr, "%s\n", err.message);
 		return 1;
 	}

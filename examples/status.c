@@ -3,23 +3,20 @@
 #include <cloche/status.h>
 #include <stdio.h>
 
-static void print(const cloche_provider_status *p, void *user)
-{
-	printf("%s: %s\n", p->name, p->available ? "works" : p->reason);
-}
-
 int main(void)
 {
-	cloche_cleanup_status cleanup;
+	cloche_status *status = NULL;
 	cloche_err err = CLOCHE_ERR_INIT;
 
-	cloche_provider_each(print, NULL);
-	if (cloche_cleanup_read(&cleanup, &err) < 0) {
+	if (cloche_status_read(&status, &err) < 0) {
 		fprintf(stderr, "%s\n", err.message);
 		return 1;
 	}
-	printf("last cleanup: %llu\n", (unsigned long long)cleanup.at_us);
-	if (cleanup.error_us)
-		printf("last error: %s\n", cleanup.error);
+	for (size_t i = 0; status->providers[i]; i++)
+		printf("%s: %s\n", status->providers[i]->name,
+			status->providers[i]->available ? "works" : status->providers[i]->reason);
+	printf("%zu sandboxes run\nlast cleanup: %llu\n", status->sandboxes,
+		(unsigned long long)status->cleanup_us);
+	cloche_status_free(status);
 	return 0;
 }

@@ -64,23 +64,24 @@ static void print_row(const char *name, const char *id, const char *layers, cons
 static bool on_image(const cloche_image *image, void *user)
 {
 	struct listing *l = user;
-	const char *name = cloche_image_name(image, 0);
 	char layers[24], size[32];
 
 	if (l->o->json) {
-		(void)json_array_append_new(
-			l->documents, json_loads(cloche_image_json(image), 0, NULL));
+		(void)json_array_append_new(l->documents, json_loads(image->json, 0, NULL));
 		return true;
 	}
 	if (l->o->quiet) {
-		l->failed |= !put_line(cloche_image_id(image));
+		l->failed |= !put_line(image->id);
 		return !l->failed;
 	}
-	snprintf(layers, sizeof(layers), "%zu", cloche_image_layers(image));
-	format_size(cloche_image_size(image), size, sizeof(size));
-	for (size_t i = 0; i == 0 || name; name = cloche_image_name(image, ++i))
-		print_row(name ? name : "-", cloche_image_id(image), layers, size,
-			cloche_image_created(image), l);
+	snprintf(layers, sizeof(layers), "%zu", image->layers);
+	format_size(image->bytes, size, sizeof(size));
+	for (size_t i = 0; i == 0 || image->names[i]; i++) {
+		print_row(image->names[i] ? image->names[i] : "-", image->id, layers, size,
+			image->created, l);
+		if (!image->names[i])
+			break;
+	}
 	return !l->failed;
 }
 
@@ -109,8 +110,7 @@ static int image_inspect(const struct image_options *o, char **names, cloche_err
 
 		r = cloche_image_find(*names, &image, err);
 		if (r == 0)
-			(void)json_array_append_new(
-				documents, json_loads(cloche_image_json(image), 0, NULL));
+			(void)json_array_append_new(documents, json_loads(image->json, 0, NULL));
 		cloche_image_free(image);
 	}
 	if (r == 0)

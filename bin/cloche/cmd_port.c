@@ -23,7 +23,7 @@ static int port_list(cloche_instance *i, const struct port_options *o, cloche_er
 
 	if (r < 0)
 		return r;
-	record = json_loads(cloche_instance_json(i), 0, NULL);
+	record = json_loads(cloche_instance_info_of(i)->json, 0, NULL);
 	ports = json_object_get(record, "forwards");
 	if (o->json)
 		ok = json_print(ports ? json_incref(ports) : json_array());

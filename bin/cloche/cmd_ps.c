@@ -60,10 +60,10 @@ static bool has_labels(const cloche_instance *i, const struct ps_options *o)
 /* Describe the sandbox on one line: its first command, or its runtime. */
 static void ps_describe(const cloche_instance *i, char *ret, size_t size)
 {
-	const char *command = cloche_instance_command(i);
+	const char *command = cloche_instance_info_of(i)->command;
 	size_t n;
 
-	snprintf(ret, size, "%s", *command ? command : cloche_instance_runtime(i));
+	snprintf(ret, size, "%s", *command ? command : cloche_instance_info_of(i)->runtime);
 	for (n = 0; ret[n]; n++)
 		if ((unsigned char)ret[n] < ' ' || ret[n] == 0x7f)
 			ret[n] = ' ';
@@ -89,24 +89,25 @@ static void print_row(const char *id, const char *name, const char *state, const
 static bool on_instance(const cloche_instance *i, void *user)
 {
 	struct ps_options *o = user;
-	const char *name = cloche_instance_name(i), *provider = cloche_instance_provider(i);
+	const char *name = cloche_instance_info_of(i)->name,
+		   *provider = cloche_instance_info_of(i)->provider;
 	char age[32], command[2048];
 
 	if (!has_labels(i, o))
 		return true;
 	if (o->json) {
 		(void)json_array_append_new(
-			o->documents, json_loads(cloche_instance_json(i), 0, NULL));
+			o->documents, json_loads(cloche_instance_info_of(i)->json, 0, NULL));
 		return true;
 	}
 	if (o->quiet) {
 		o->failed |= !put_line(cloche_instance_id(i));
 		return !o->failed;
 	}
-	format_age(cloche_instance_created(i), age, sizeof(age));
+	format_age(cloche_instance_info_of(i)->created_us, age, sizeof(age));
 	ps_describe(i, command, sizeof(command));
-	print_row(cloche_instance_id(i), *name ? name : "-", cloche_instance_state_name(i), age,
-		*provider ? provider : "-", *command ? command : "-", o);
+	print_row(cloche_instance_id(i), *name ? name : "-", cloche_instance_info_of(i)->state_name,
+		age, *provider ? provider : "-", *command ? command : "-", o);
 	return !o->failed;
 }
 
@@ -146,7 +147,7 @@ static int inspect_one(cloche_instance *i, void *user)
 
 	if (cloche_instance_refresh(i, &err) < 0)
 		return complain(&err);
-	return json_print_text(cloche_instance_json(i)) ? 0 : EXIT_CLOCHE;
+	return json_print_text(cloche_instance_info_of(i)->json) ? 0 : EXIT_CLOCHE;
 }
 
 struct inspect_options {

@@ -64,6 +64,7 @@ static bool stats_look(struct stats_options *o, struct watched *w, cloche_stats 
 {
 	cloche_err err = CLOCHE_ERR_INIT;
 
+	ret->size = sizeof(*ret);
 	if (w->gone)
 		return false;
 	if (cloche_instance_stats(w->i, ret, &err) == 0)
@@ -84,9 +85,9 @@ static json_t *stats_document(const struct watched *w, const cloche_stats *s)
 {
 	return json_pack("{s:s, s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
 			 "s:I, s:{s:I, s:I, s:I, s:I}}",
-		"id", cloche_instance_id(w->i), "name", cloche_instance_name(w->i), "cpu_percent",
-		cpu_percent(&w->before, s), "cpu_ms", (json_int_t)(s->cpu_us / 1000), "uptime_ms",
-		(json_int_t)s->uptime_ms, "memory_bytes", (json_int_t)s->memory_bytes,
+		"id", cloche_instance_id(w->i), "name", cloche_instance_info_of(w->i)->name,
+		"cpu_percent", cpu_percent(&w->before, s), "cpu_ms", (json_int_t)(s->cpu_us / 1000),
+		"uptime_ms", (json_int_t)s->uptime_ms, "memory_bytes", (json_int_t)s->memory_bytes,
 		"memory_peak_bytes", (json_int_t)s->memory_peak_bytes, "memory_limit",
 		(json_int_t)s->memory_limit, "pids", (json_int_t)s->pids, "pids_peak",
 		(json_int_t)s->pids_peak, "pids_limit", (json_int_t)s->pids_limit, "io_read_bytes",
@@ -112,7 +113,7 @@ static void with_limit(uint64_t used, uint64_t limit, char *ret, size_t size)
 static bool print_row(const struct watched *w, const cloche_stats *s)
 {
 	char line[512], memory[80], pids[48], read[32], written[32], sent[32], received[32];
-	const char *name = cloche_instance_name(w->i);
+	const char *name = cloche_instance_info_of(w->i)->name;
 
 	with_limit(s->memory_bytes, s->memory_limit, memory, sizeof(memory));
 	snprintf(pids, sizeof(pids), s->pids_limit ? "%llu / %llu" : "%llu",

@@ -27,7 +27,7 @@ static void print_time(const char *what, uint64_t us)
 /* Name the sandboxes that are none. */
 static void print_unisolated(const cloche_status *s)
 {
-	json_t *document = json_loads(cloche_status_json(s), 0, NULL), *one;
+	json_t *document = json_loads(s->json, 0, NULL), *one;
 	size_t i;
 
 	json_array_foreach (json_object_get(document, "sandboxes"), i, one) {
@@ -43,12 +43,11 @@ static void print_unisolated(const cloche_status *s)
 
 static void print_text(const cloche_status *s)
 {
-	cloche_status_totals t = cloche_status_totals_now(s);
-	const cloche_cleanup_status *c = cloche_status_cleanup(s);
-	const cloche_provider_status *p;
 	char size[32];
 
-	for (size_t i = 0; (p = cloche_status_provider(s, i)); i++) {
+	for (size_t i = 0; s->providers[i]; i++) {
+		const cloche_provider_status *p = s->providers[i];
+
 		printf("provider %s: %s\n", p->name,
 			!p->available  ? p->reason
 			: p->advice[0] ? "may work"
@@ -56,14 +55,14 @@ static void print_text(const cloche_status *s)
 		if (p->advice[0])
 			printf("  %s\n", p->advice);
 	}
-	format_size(t.memory_bytes, size, sizeof(size));
-	printf("sandboxes that run: %zu, with %.0f %% of a cpu and %s of memory\n", t.sandboxes,
-		t.cpu_percent, size);
+	format_size(s->memory_bytes, size, sizeof(size));
+	printf("sandboxes that run: %zu, with %.0f %% of a cpu and %s of memory\n", s->sandboxes,
+		s->cpu_percent, size);
 	print_unisolated(s);
-	print_time("last cleanup", c->at_us);
-	if (c->error_us) {
-		print_time("last error", c->error_us);
-		printf("  %s\n", c->error);
+	print_time("last cleanup", s->cleanup_us);
+	if (s->cleanup_error_us) {
+		print_time("last error", s->cleanup_error_us);
+		printf("  %s\n", s->cleanup_error);
 	}
 }
 
@@ -75,7 +74,7 @@ static int main_status(void *ctx, const struct operands *operands, cloche_err *e
 	int r = cloche_status_read(&s, err);
 
 	if (s && settings->json)
-		ok = json_print_text(cloche_status_json(s));
+		ok = json_print_text(s->json);
 	else if (s)
 		print_text(s);
 	cloche_status_free(s);

@@ -26,10 +26,9 @@ static void on_signal(void *user, int signal_number, unsigned count)
 	cloche_image_build_stop(user);
 }
 
-static int read_dockerfile(cloche_image_build *b, const char *path, cloche_err *err)
+/* The caller frees *ret. */
+static int read_dockerfile(const char *path, char **ret, size_t *ret_n, cloche_err *err)
 {
-	char *text;
-	size_t n;
 	int fd, failure, r = cloche_host_open(path, &fd, err);
 
 	if (r < 0) {
@@ -38,12 +37,9 @@ static int read_dockerfile(cloche_image_build *b, const char *path, cloche_err *
 				"name another Dockerfile: --file FILE");
 		return r;
 	}
-	failure = read_whole(fd, MAX_DOCKERFILE, &text, &n);
-	r = failure ? wrong_usage(err, NULL, "read %s: %s", path, strerror(failure))
-		    : cloche_image_build_set_dockerfile(b, text, n, err);
+	failure = read_whole(fd, MAX_DOCKERFILE, ret, ret_n);
 	close(fd);
-	free(text);
-	return r;
+	return failure ? wrong_usage(err, NULL, "read %s: %s", path, strerror(failure)) : 0;
 }
 
 /* Return the name in dir of the file at path, or NULL if it is not in dir. */
@@ -62,9 +58,29 @@ static const char *name_within(const char *dir, const char *path)
 	return is_same ? name : NULL;
 }
 
+/* The Dockerfile is at path. */
+static int image_build_make(const struct image_options *o, const char *path, bool show,
+	cloche_image_build **ret, cloche_err *err)
+{
+	cloche_image_build_options options = CLOCHE_IMAGE_BUILD_INIT;
+	char *text = NULL;
+	int r = read_dockerfile(path, &text, &options.dockerfile_length, err);
+
+	options.dockerfile = text;
+	options.engine = o->engine;
+	options.sync = o->sync;
+	options.line = show ? show_line : NULL;
+	if (o->has_age)
+		options.max_age_s = o->age_ms / 1000;
+	if (r == 0)
+		r = cloche_image_build_new(&options, ret, err);
+	free(text);
+	return r;
+}
+
 /* dir is the operand; NULL: the directory of the Dockerfile. */
-static int image_build_fill(
-	cloche_image_build *b, const struct image_options *o, const char *dir, cloche_err *err)
+static int image_build_fill(const struct image_options *o, const char *dir, bool show,
+	cloche_image_build **ret, cloche_err *err)
 {
 	char *path = NULL, *own = NULL;
 	const char *slash = o->file ? strrchr(o->file, '/') : NULL;
@@ -76,16 +92,11 @@ static int image_build_fill(
 	path = o->file ? strdup(o->file) : NULL;
 	if (!path && asprintf(&path, "%s/Dockerfile", dir) < 0)
 		path = NULL;
-	r = path ? read_dockerfile(b, path, err) : wrong_usage(err, NULL, "out of memory");
+	r = path ? image_build_make(o, path, show, ret, err)
+		 : wrong_usage(err, NULL, "out of memory");
 	/* The Dockerfile is not part of the build context. */
 	if (r == 0)
-		r = cloche_image_build_add_directory(b, dir, name_within(dir, path), err);
-	if (r == 0 && o->engine)
-		r = cloche_image_build_set_engine(b, o->engine, err);
-	if (r == 0 && o->sync)
-		r = cloche_image_build_set_sync(b, o->sync, err);
-	if (o->has_age)
-		cloche_image_build_set_max_age(b, o->age_ms / 1000);
+		r = cloche_image_build_add_directory(*ret, dir, name_within(dir, path), err);
 	free(path);
 	free(own);
 	return r;
@@ -114,13 +125,11 @@ static int print_hashes(const struct image_options *o, cloche_image_build *b)
 	return put_line(line) ? 0 : EXIT_CLOCHE;
 }
 
-static int image_build_run(const struct image_options *o, cloche_image_build *b, cloche_err *err)
+static int image_build_run(cloche_image_build *b, cloche_err *err)
 {
 	const char *tag;
 	int r;
 
-	if (!o->quiet)
-		cloche_image_build_on_line(b, show_line, NULL);
 	interrupt_catch(on_signal, b);
 	r = cloche_image_build_ensure(b, &tag, err);
 	if (r == 0)
@@ -132,12 +141,11 @@ static int image_build_run(const struct image_options *o, cloche_image_build *b,
 static int build_or_hash(
 	const struct image_options *o, char **operands, bool only_hash, cloche_err *err)
 {
-	cloche_image_build *b = cloche_image_build_new();
-	int r = b ? image_build_fill(b, o, operands[0], err)
-		  : wrong_usage(err, NULL, "out of memory");
+	cloche_image_build *b = NULL;
+	int r = image_build_fill(o, operands[0], !o->quiet, &b, err);
 
 	if (r == 0 && !only_hash)
-		r = image_build_run(o, b, err);
+		r = image_build_run(b, err);
 	if (r == 0)
 		r = only_hash ? print_hashes(o, b) : print_built(o, b);
 	else if (interrupt_signal() != 0)

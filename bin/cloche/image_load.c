@@ -51,17 +51,15 @@ static bool on_step(const char *step, uint64_t bytes, void *user)
 static bool on_stored(const cloche_image *image, void *user)
 {
 	struct showing *s = user;
-	const char *name = cloche_image_name(image, 0);
+	const char *name = image->names[0];
 	char line[512];
 
 	image_progress_clear(&s->progress);
 	if (s->o->json) {
-		(void)json_array_append_new(
-			s->documents, json_loads(cloche_image_json(image), 0, NULL));
+		(void)json_array_append_new(s->documents, json_loads(image->json, 0, NULL));
 		return true;
 	}
-	snprintf(line, sizeof(line), "%.64s%s%s", cloche_image_id(image), name ? "  " : "",
-		name ? name : "");
+	snprintf(line, sizeof(line), "%.64s%s%s", image->id, name ? "  " : "", name ? name : "");
 	s->failed |= !put_line(line);
 	return true;
 }

@@ -216,7 +216,9 @@ bool json_print_exec(const cloche_run *run)
 
 json_t *json_instance(const cloche_instance *i)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "id", cloche_instance_id(i), "name",
-		cloche_instance_name(i), "provider", cloche_instance_provider(i), "isolation",
-		cloche_instance_isolation(i), "state", cloche_instance_state_name(i));
+	const cloche_instance_info *info = cloche_instance_info_of(i);
+
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "id", info->id, "name", info->name,
+		"provider", info->provider, "isolation", info->isolation, "state",
+		info->state_name);
 }

@@ -16,7 +16,16 @@
 extern "C" {
 #endif
 
-typedef struct cloche_image cloche_image;
+/* A stored image. Strings and lists are freed with it. */
+typedef struct cloche_image {
+	size_t size;    /* of this struct in the library: later versions append members */
+	const char *id; /* the digest of its configuration, 64 digits, as in container engines */
+	const char *const *names; /* "name:tag"; NULL after the last */
+	const char *created;      /* the build time that the image states (RFC 3339), or "" */
+	uint64_t bytes;           /* of its layers as they were loaded (possibly compressed) */
+	size_t layers;
+	const char *json; /* everything that is known about the image, as a JSON object */
+} cloche_image;
 
 /* Receives one image, borrowed for the call. Returns false to stop the listing. */
 typedef bool (*cloche_image_fn)(const cloche_image *image, void *user);
@@ -31,19 +40,6 @@ CLOCHE_API int cloche_image_list(cloche_image_fn fn, void *user, cloche_err *err
 CLOCHE_API int cloche_image_find(const char *name, cloche_image **ret, cloche_err *err);
 /* NULL is fine. */
 CLOCHE_API void cloche_image_free(cloche_image *image);
-
-/* All are borrowed from the image. The id is the digest of its configuration, 64 digits, as in
- * container engines. */
-CLOCHE_API const char *cloche_image_id(const cloche_image *image);
-/* Return the i-th name ("name:tag"), or NULL after the last. */
-CLOCHE_API const char *cloche_image_name(const cloche_image *image, size_t i);
-/* The build time that the image states (RFC 3339), or "". */
-CLOCHE_API const char *cloche_image_created(const cloche_image *image);
-/* The bytes of its layers as they were loaded (possibly compressed). */
-CLOCHE_API uint64_t cloche_image_size(const cloche_image *image);
-CLOCHE_API size_t cloche_image_layers(const cloche_image *image);
-/* Everything that is known about the image, as a JSON object. */
-CLOCHE_API const char *cloche_image_json(const cloche_image *image);
 
 struct cloche_image_loading {
 	const char *name;          /* replaces the image's own name; NULL: keep that */

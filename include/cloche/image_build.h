@@ -25,12 +25,39 @@ extern "C" {
 
 typedef struct cloche_image_build cloche_image_build;
 
-/* cloche_image_build_new() returns NULL if out of memory. dockerfile is copied and has at most 1
- * MiB. */
-CLOCHE_API cloche_image_build *cloche_image_build_new(void);
+/* Called for each line that the engine prints, without the newline. */
+typedef void (*cloche_image_line_fn)(const char *line, void *user);
+
+/* What is built, and how. CLOCHE_IMAGE_BUILD_INIT has the defaults. */
+typedef struct cloche_image_build_options {
+	size_t size; /* of this struct: later versions append members */
+	const void *dockerfile;
+	size_t dockerfile_length; /* at most 1 MiB */
+	/* podman, buildah, docker, or another program that takes docker's arguments, by name or
+	 * path. NULL: the first of these three that is installed. */
+	const char *engine;
+	/* The age in seconds after which an existing image is built again from scratch, with its
+	 * base images pulled again; 0: always. */
+	uint64_t max_age_s;
+	/* "uv": at each start, "uv sync" installs the packages of /workspace/pyproject.toml, if
+	 * that exists. This runs code that the project chooses. NULL, "none": nothing is installed.
+	 */
+	const char *sync;
+	cloche_image_line_fn line; /* may be NULL */
+	void *user;
+} cloche_image_build_options;
+
+#define CLOCHE_IMAGE_BUILD_INIT                                                                    \
+	{                                                                                          \
+		sizeof(cloche_image_build_options), NULL, 0, NULL, CLOCHE_IMAGE_MAX_AGE_S, NULL,   \
+			NULL, NULL                                                                 \
+	}
+
+/* Make a handle, which the caller frees. Everything in options is copied. CLOCHE_E_USAGE: an option
+ * is wrong. */
+CLOCHE_API int cloche_image_build_new(
+	const cloche_image_build_options *options, cloche_image_build **ret, cloche_err *err);
 CLOCHE_API void cloche_image_build_free(cloche_image_build *build);
-CLOCHE_API int cloche_image_build_set_dockerfile(
-	cloche_image_build *build, const void *dockerfile, size_t length, cloche_err *err);
 
 /* Add a file for COPY and ADD to find; a later file of the same name replaces it. name is relative,
  * without ".." and backslashes ("src/a.c"). Everything is copied; at most 64 MiB in all, and 10,000
@@ -41,25 +68,6 @@ CLOCHE_API int cloche_image_build_add_file(cloche_image_build *build, const char
  * in a .git. skip names one file, relative to directory, to leave out; NULL: none. */
 CLOCHE_API int cloche_image_build_add_directory(
 	cloche_image_build *build, const char *directory, const char *skip, cloche_err *err);
-
-/* Set the engine: podman, buildah, docker, or another program that takes docker's arguments, by
- * name or path. Default: the first of these three that is installed. Copied. */
-CLOCHE_API int cloche_image_build_set_engine(
-	cloche_image_build *build, const char *engine, cloche_err *err);
-
-/* Set the age in seconds after which an existing image is built again from scratch, with its base
- * images pulled again (default CLOCHE_IMAGE_MAX_AGE_S); 0: always. */
-CLOCHE_API void cloche_image_build_set_max_age(cloche_image_build *build, uint64_t seconds);
-
-/* "uv": at each start, "uv sync" installs the packages of /workspace/pyproject.toml, if that
- * exists. This runs code that the project chooses. "none" is the default. */
-CLOCHE_API int cloche_image_build_set_sync(
-	cloche_image_build *build, const char *sync, cloche_err *err);
-
-/* Called for each line that the engine prints, without the newline. */
-typedef void (*cloche_image_line_fn)(const char *line, void *user);
-CLOCHE_API void cloche_image_build_on_line(
-	cloche_image_build *build, cloche_image_line_fn fn, void *user);
 
 /* Return the digest of the first layer: the SHA-256 of the Dockerfile followed by the name and
  * contents of each file, sorted by name (with "+x" after an executable file). Borrowed until the

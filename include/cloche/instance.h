@@ -58,30 +58,31 @@ CLOCHE_API int cloche_instance_list(bool all, cloche_instance_fn fn, void *user,
 
 /* --- properties: from the record, as of when the handle was made or last refreshed --- */
 
-/* "sandbox-" and 21 characters. All strings here are borrowed until the next refresh or free. */
+/* Return "sandbox-" and 21 characters. Borrowed until the handle is freed. */
 CLOCHE_API const char *cloche_instance_id(const cloche_instance *instance);
 /* Read the record again. cloche_instance_list() has done this already; after cloche_instance_open()
  * call it before the functions below. One thread at a time. */
 CLOCHE_API int cloche_instance_refresh(cloche_instance *instance, cloche_err *err);
-CLOCHE_API enum cloche_instance_state cloche_instance_state(const cloche_instance *instance);
-/* "running", "stopped", "crashed". */
-CLOCHE_API const char *cloche_instance_state_name(const cloche_instance *instance);
-/* "" if there is none. */
-CLOCHE_API const char *cloche_instance_name(const cloche_instance *instance);
-CLOCHE_API const char *cloche_instance_provider(const cloche_instance *instance);
-/* "sandbox", or "none" for provider subprocess. */
-CLOCHE_API const char *cloche_instance_isolation(const cloche_instance *instance);
-CLOCHE_API const char *cloche_instance_runtime(const cloche_instance *instance);
-/* The first command that was started in it, as one line for display. */
-CLOCHE_API const char *cloche_instance_command(const cloche_instance *instance);
-/* Microseconds since 1970; 0 if unknown or if it has not happened. */
-CLOCHE_API uint64_t cloche_instance_created(const cloche_instance *instance);
-CLOCHE_API uint64_t cloche_instance_ended(const cloche_instance *instance);
-/* Return NULL if it has no such label. */
+
+/* What a refresh read. Strings are "" if there is none. */
+typedef struct cloche_instance_info {
+	size_t size; /* of this struct in the library: later versions append members */
+	const char *id;
+	enum cloche_instance_state state;
+	const char *state_name; /* "running", "stopped", "crashed" */
+	const char *name, *provider, *runtime;
+	const char *isolation; /* "sandbox", or "none" for provider subprocess */
+	const char *command;   /* the first that was started in it, as one line for display */
+	/* Microseconds since 1970; 0 if unknown or if it has not happened. */
+	uint64_t created_us, ended_us;
+	/* The whole record, the configuration (secrets by name only) and the commands, as one JSON
+	 * document. */
+	const char *json;
+} cloche_instance_info;
+/* Never NULL; borrowed until the next refresh or free. */
+CLOCHE_API const cloche_instance_info *cloche_instance_info_of(const cloche_instance *instance);
+/* Return the value of a label, or NULL if it has no such label; borrowed as above. */
 CLOCHE_API const char *cloche_instance_label(const cloche_instance *instance, const char *key);
-/* The whole record, the configuration (secrets by name only) and the commands, as one JSON
- * document. */
-CLOCHE_API const char *cloche_instance_json(const cloche_instance *instance);
 
 /* --- lifetime --- */
 
@@ -103,6 +104,7 @@ CLOCHE_API int cloche_instance_prune(cloche_prune_fn fn, void *user, cloche_err 
 
 /* Totals since the sandbox was created; 0 if unknown. */
 typedef struct cloche_stats {
+	size_t size;    /* set it to sizeof(cloche_stats): later versions append members */
 	uint64_t at_us; /* on a clock of its own, for rates between two calls */
 	uint64_t uptime_ms;
 	uint64_t cpu_us;
@@ -113,6 +115,7 @@ typedef struct cloche_stats {
 	uint64_t network_allowed, network_blocked; /* requests */
 	uint64_t network_sent, network_received;   /* bytes of bodies, as the room sees them */
 } cloche_stats;
+/* CLOCHE_E_USAGE: size is not set. */
 CLOCHE_API int cloche_instance_stats(
 	const cloche_instance *instance, cloche_stats *ret, cloche_err *err);
 

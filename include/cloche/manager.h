@@ -56,19 +56,32 @@ CLOCHE_API cloche_sandbox *cloche_manager_defaults(cloche_manager *manager);
  * memory. */
 CLOCHE_API cloche_sandbox *cloche_manager_configure(const cloche_manager *manager);
 
-/* Set how many may run at a time; 0: no limit. */
-CLOCHE_API void cloche_manager_set_max_runs(cloche_manager *manager, unsigned runs);
-/* Set the lifetime: the milliseconds after which a sandbox counts as left over if its program has
- * died. Applies to sandboxes that are made from now on. */
-CLOCHE_API void cloche_manager_set_lifetime(cloche_manager *manager, uint64_t milliseconds);
-/* Set how often the manager's own thread calls cloche_manager_collect(). 0: never, and there is no
- * such thread. */
-CLOCHE_API int cloche_manager_set_cleanup_interval(
-	cloche_manager *manager, uint64_t milliseconds, cloche_err *err);
-/* Set whether cloche_manager_cleanup() is called when the process exits normally; after that the
- * manager makes no more sandboxes. Default: false. */
-CLOCHE_API int cloche_manager_set_cleanup_at_exit(
-	cloche_manager *manager, bool at_exit, cloche_err *err);
+/* What can be set. CLOCHE_MANAGER_OPTIONS_INIT leaves everything as it is. */
+typedef struct cloche_manager_options {
+	size_t size;       /* of this struct: later versions append members */
+	uint64_t max_runs; /* how many may run at a time; 0: no limit */
+	/* Milliseconds after which a sandbox counts as left over if its program has died. Applies
+	 * to sandboxes that are made from now on. */
+	uint64_t lifetime_ms;
+	/* How often the manager's own thread calls cloche_manager_collect(), in milliseconds. 0:
+	 * never, and there is no such thread. */
+	uint64_t cleanup_interval_ms;
+	/* 1: cloche_manager_cleanup() is called when the process exits normally; after that the
+	 * manager makes no more sandboxes. 0 (the default): it is not. */
+	int cleanup_at_exit;
+} cloche_manager_options;
+
+#define CLOCHE_MANAGER_UNCHANGED UINT64_MAX
+#define CLOCHE_MANAGER_OPTIONS_INIT                                                                \
+	{                                                                                          \
+		sizeof(cloche_manager_options), CLOCHE_MANAGER_UNCHANGED,                          \
+			CLOCHE_MANAGER_UNCHANGED, CLOCHE_MANAGER_UNCHANGED, -1                     \
+	}
+
+/* Set options (borrowed for the call). CLOCHE_E_USAGE: size is not that of
+ * CLOCHE_MANAGER_OPTIONS_INIT. */
+CLOCHE_API int cloche_manager_set_options(
+	cloche_manager *manager, const cloche_manager_options *options, cloche_err *err);
 
 /* --- sandboxes --- */
 

@@ -34,40 +34,31 @@ typedef void (*cloche_provider_fn)(const cloche_provider_status *provider, void 
  * Each installed container engine takes about a tenth of a second. */
 CLOCHE_API void cloche_provider_each(cloche_provider_fn fn, void *user);
 
-/* When the remains of a crashed sandbox were last removed. Commands that list sandboxes do this,
- * and each sandbox when it starts. What could not be removed is tried again each time. */
-typedef struct cloche_cleanup_status {
-	uint64_t at_us;    /* microseconds since 1970; 0: never */
-	uint64_t error_us; /* last time that something could not be removed; 0: never */
-	char error[512];
-} cloche_cleanup_status;
-CLOCHE_API int cloche_cleanup_read(cloche_cleanup_status *ret, cloche_err *err);
-
 /* A snapshot of all of this, with the resource usage of the running sandboxes. It belongs to one
- * thread; what it returns is borrowed until it is freed. */
-typedef struct cloche_status cloche_status;
-
-/* Read the status. This measures the running sandboxes twice, 0.2 seconds apart, to find their CPU
- * usage. */
-CLOCHE_API int cloche_status_read(cloche_status **ret, cloche_err *err);
-/* Free the status. NULL is allowed. */
-CLOCHE_API void cloche_status_free(cloche_status *status);
-
-/* Return provider i, in the order of cloche_provider_each(), or NULL after the last. */
-CLOCHE_API const cloche_provider_status *cloche_status_provider(
-	const cloche_status *status, size_t i);
-CLOCHE_API const cloche_cleanup_status *cloche_status_cleanup(const cloche_status *status);
-
-/* Totals of all running sandboxes. cpu_percent: 100 is one CPU. */
-typedef struct cloche_status_totals {
+ * thread; everything in it is borrowed until it is freed. */
+typedef struct cloche_status {
+	size_t size; /* of this struct in the library: later versions append members */
+	/* In the order of cloche_provider_each(); NULL after the last. */
+	const cloche_provider_status *const *providers;
+	/* Totals of all running sandboxes. cpu_percent: 100 is one CPU. */
 	size_t sandboxes;
 	double cpu_percent;
 	uint64_t memory_bytes, commands_running;
-} cloche_status_totals;
-CLOCHE_API cloche_status_totals cloche_status_totals_now(const cloche_status *status);
+	/* When the remains of a crashed sandbox were last removed (microseconds since 1970; 0:
+	 * never), and when something last could not be removed, and why. Commands that list
+	 * sandboxes remove remains, and each sandbox when it starts. What could not be removed is
+	 * tried again each time. */
+	uint64_t cleanup_us, cleanup_error_us;
+	const char *cleanup_error; /* "" if there was none */
+	const char *json;          /* one document, with AgentGate's names where it has them
+				    * (cloche-status(1)) */
+} cloche_status;
 
-/* Return one JSON document, with AgentGate's names where it has them (cloche-status(1)). */
-CLOCHE_API const char *cloche_status_json(const cloche_status *status);
+/* Read the status. This measures the running sandboxes twice, 0.2 seconds apart, to find their CPU
+ * usage. The caller frees *ret. */
+CLOCHE_API int cloche_status_read(cloche_status **ret, cloche_err *err);
+/* Free the status. NULL is allowed. */
+CLOCHE_API void cloche_status_free(cloche_status *status);
 
 #ifdef __cplusplus
 }

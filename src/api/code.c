@@ -166,7 +166,7 @@ static int runtime_of(const cloche_instance *instance, enum cloche_code_kind kin
 
 	if (r < 0)
 		return r;
-	name = cloche_instance_runtime(copy);
+	name = copy->info.runtime;
 	return find_runtime(name[0] ? name : "shell", kind, ret, err);
 }
 

@@ -13,7 +13,8 @@
 
 enum { MAX_JSON = 8 << 20 };
 
-struct cloche_image {
+struct stored_image {
+	cloche_image told; /* must be first */
 	struct image_found found;
 	struct image_manifest manifest;
 	char **names;
@@ -21,7 +22,7 @@ struct cloche_image {
 	char *json;
 };
 
-void cloche_image_free(cloche_image *image)
+static void stored_image_free(struct stored_image *image)
 {
 	if (!image)
 		return;
@@ -30,36 +31,25 @@ void cloche_image_free(cloche_image *image)
 	free(image->json);
 	free(image);
 }
+DEFINE_CLEANUP(struct stored_image, stored_image_free)
+
+void cloche_image_free(cloche_image *image)
+{
+	stored_image_free(image ? container_of(image, struct stored_image, told) : NULL);
+}
 DEFINE_CLEANUP(cloche_image, cloche_image_free)
 
-const char *cloche_image_id(const cloche_image *image)
+static void tell(struct stored_image *image)
 {
-	return image->found.id;
-}
+	static const char *const none[] = {NULL};
 
-const char *cloche_image_name(const cloche_image *image, size_t i)
-{
-	return i < strv_count(image->names) ? image->names[i] : NULL;
-}
-
-const char *cloche_image_created(const cloche_image *image)
-{
-	return image->found.config.created;
-}
-
-uint64_t cloche_image_size(const cloche_image *image)
-{
-	return image->size;
-}
-
-size_t cloche_image_layers(const cloche_image *image)
-{
-	return image->manifest.layers_n;
-}
-
-const char *cloche_image_json(const cloche_image *image)
-{
-	return image->json;
+	image->told = (cloche_image){.size = sizeof(image->told),
+		.id = image->found.id,
+		.names = image->names ? (const char *const *)image->names : none,
+		.created = image->found.config.created,
+		.bytes = image->size,
+		.layers = image->manifest.layers_n,
+		.json = image->json};
 }
 
 static json_t *digest_of(const char *hex)
@@ -67,7 +57,7 @@ static json_t *digest_of(const char *hex)
 	return json_sprintf("sha256:%s", hex);
 }
 
-static json_t *layers_of(const cloche_image *image)
+static json_t *layers_of(const struct stored_image *image)
 {
 	const struct image_manifest *m = &image->manifest;
 	json_t *list = json_array();
@@ -85,12 +75,12 @@ static json_t *layers_of(const cloche_image *image)
 	return list;
 }
 
-static int describe(cloche_image *image, struct cloche_err *err)
+static int describe(struct stored_image *image, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_JSON);
 	const struct image_config *c = &image->found.config;
 	_cleanup_json_ json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "id",
-		cloche_image_id(image), "digest", digest_of(image->found.hex), "names",
+		image->found.id, "digest", digest_of(image->found.hex), "names",
 		json_texts(image->names), "created", json_text(c->created), "architecture",
 		json_text(c->architecture), "os", json_text(c->os), "size", (json_int_t)image->size,
 		"layers", layers_of(image), "config",
@@ -102,14 +92,17 @@ static int describe(cloche_image *image, struct cloche_err *err)
 	if (!o || json_text_write(&text, o, JSON_TEXT_COMPACT) < 0)
 		return err_nomem(err);
 	image->json = str_dup(buf_str(&text));
-	return image->json ? 0 : err_nomem(err);
+	if (!image->json)
+		return err_nomem(err);
+	tell(image);
+	return 0;
 }
 
 /* Describe the image with this manifest, with the names of all its entries. */
 static int make_image(struct image_store *s, const struct image_index *index, const char *hex,
 	cloche_image **ret, struct cloche_err *err)
 {
-	_cleanup_(cloche_image_freep) cloche_image *image = calloc(1, sizeof(*image));
+	_cleanup_(stored_image_freep) struct stored_image *image = calloc(1, sizeof(*image));
 	int r;
 
 	if (!image)
@@ -130,7 +123,7 @@ static int make_image(struct image_store *s, const struct image_index *index, co
 	r = describe(image, err);
 	if (r < 0)
 		return r;
-	*ret = TAKE_PTR(image);
+	*ret = &TAKE_PTR(image)->told;
 	return 0;
 }
 
@@ -326,8 +319,7 @@ int cloche_image_build_store(
 
 	if (r < 0)
 		return r;
-	is_there = cloche_image_find(tag, &image, NULL) == 0 &&
-		   strcmp(cloche_image_id(image), id) == 0;
+	is_there = cloche_image_find(tag, &image, NULL) == 0 && strcmp(image->id, id) == 0;
 	cloche_image_free(image);
 	if (is_there)
 		return 0;

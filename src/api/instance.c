@@ -18,6 +18,39 @@ enum { MAX_RECORD = 1024 * 1024, MAX_JSON = 16 * 1024 * 1024 };
 #define BEGINNING_USEC (2 * USEC_PER_SEC) /* for a new sandbox to begin to listen */
 #define RETRY_NSEC (2L * 1000 * 1000)
 
+_Static_assert((int)SANDBOX_LIVE == CLOCHE_INSTANCE_RUNNING &&
+		       (int)SANDBOX_ENDED == CLOCHE_INSTANCE_STOPPED &&
+		       (int)SANDBOX_CRASHED == CLOCHE_INSTANCE_CRASHED,
+	"the public states are those of a sandbox's directory");
+
+static const char *text_at(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+/* Point to what the last refresh has read. */
+static void tell(cloche_instance *i)
+{
+	static const char *const names[] = {[CLOCHE_INSTANCE_RUNNING] = "running",
+		[CLOCHE_INSTANCE_STOPPED] = "stopped",
+		[CLOCHE_INSTANCE_CRASHED] = "crashed"};
+
+	i->info = (cloche_instance_info){.size = sizeof(i->info),
+		.id = i->id,
+		.state = (enum cloche_instance_state)i->life,
+		.state_name = names[i->life],
+		.name = text_at(i->record, "name"),
+		.provider = text_at(i->record, "provider"),
+		.runtime = text_at(json_object_get(i->record, "config"), "runtime"),
+		.isolation = text_at(i->record, "isolation"),
+		.command = i->command ? i->command : "",
+		.created_us = json_count_at(i->record, "created_usec"),
+		.ended_us = json_count_at(i->record, "ended_usec"),
+		.json = i->json ? i->json : "{}"};
+}
+
 static cloche_instance *instance_alloc(int base)
 {
 	cloche_instance *i = calloc(1, sizeof(*i));
@@ -28,6 +61,8 @@ static cloche_instance *instance_alloc(int base)
 		free(i);
 		return NULL;
 	}
+	if (i)
+		tell(i);
 	return i;
 }
 
@@ -47,6 +82,7 @@ static void forget(cloche_instance *instance)
 	free(instance->command);
 	instance->record = NULL;
 	instance->json = instance->command = NULL;
+	tell(instance);
 }
 
 void cloche_instance_free(cloche_instance *instance)
@@ -249,6 +285,7 @@ int cloche_instance_refresh(cloche_instance *instance, cloche_err *err)
 		json_text_write(&text, instance->record, 2) < 0)
 		return err_nomem(err);
 	instance->json = str_dup(buf_str(&text));
+	tell(instance);
 	return instance->json ? 0 : err_nomem(err);
 }
 
@@ -268,65 +305,9 @@ const char *cloche_instance_id(const cloche_instance *instance)
 	return instance->id;
 }
 
-_Static_assert((int)SANDBOX_LIVE == CLOCHE_INSTANCE_RUNNING &&
-		       (int)SANDBOX_ENDED == CLOCHE_INSTANCE_STOPPED &&
-		       (int)SANDBOX_CRASHED == CLOCHE_INSTANCE_CRASHED,
-	"the public states are those of a sandbox's directory");
-
-enum cloche_instance_state cloche_instance_state(const cloche_instance *instance)
+const cloche_instance_info *cloche_instance_info_of(const cloche_instance *instance)
 {
-	return (enum cloche_instance_state)instance->life;
-}
-
-const char *cloche_instance_state_name(const cloche_instance *instance)
-{
-	static const char *const names[] = {[CLOCHE_INSTANCE_RUNNING] = "running",
-		[CLOCHE_INSTANCE_STOPPED] = "stopped",
-		[CLOCHE_INSTANCE_CRASHED] = "crashed"};
-
-	return names[cloche_instance_state(instance)];
-}
-
-static const char *text_at(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
-const char *cloche_instance_name(const cloche_instance *instance)
-{
-	return text_at(instance->record, "name");
-}
-
-const char *cloche_instance_provider(const cloche_instance *instance)
-{
-	return text_at(instance->record, "provider");
-}
-
-const char *cloche_instance_isolation(const cloche_instance *instance)
-{
-	return text_at(instance->record, "isolation");
-}
-
-const char *cloche_instance_runtime(const cloche_instance *instance)
-{
-	return text_at(json_object_get(instance->record, "config"), "runtime");
-}
-
-const char *cloche_instance_command(const cloche_instance *instance)
-{
-	return instance->command ? instance->command : "";
-}
-
-uint64_t cloche_instance_created(const cloche_instance *instance)
-{
-	return json_count_at(instance->record, "created_usec");
-}
-
-uint64_t cloche_instance_ended(const cloche_instance *instance)
-{
-	return json_count_at(instance->record, "ended_usec");
+	return &instance->info;
 }
 
 const char *cloche_instance_label(const cloche_instance *instance, const char *key)
@@ -334,17 +315,12 @@ const char *cloche_instance_label(const cloche_instance *instance, const char *k
 	return json_string_value(json_object_get(json_object_get(instance->record, "labels"), key));
 }
 
-const char *cloche_instance_json(const cloche_instance *instance)
-{
-	return instance->json ? instance->json : "{}";
-}
-
 /* --- lists --- */
 
 static int newest_first(const void *a, const void *b)
 {
 	const cloche_instance *x = *(cloche_instance *const *)a, *y = *(cloche_instance *const *)b;
-	uint64_t s = cloche_instance_created(x), t = cloche_instance_created(y);
+	uint64_t s = x->info.created_us, t = y->info.created_us;
 
 	return s == t ? strcmp(x->id, y->id) : s < t ? 1 : -1;
 }

@@ -17,6 +17,7 @@ struct cloche_instance {
 	json_t *record; /* an object; NULL: never refreshed */
 	char *json;     /* the record and the commands as text */
 	char *command;  /* the first one, for display */
+	cloche_instance_info info;
 };
 
 /* Return a new handle of the same sandbox, not yet refreshed, or NULL if out of memory. */

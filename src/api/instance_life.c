@@ -259,13 +259,18 @@ int cloche_instance_stats(const cloche_instance *instance, cloche_stats *ret, cl
 {
 	_cleanup_(client_freep) struct client *client = NULL;
 	struct ctl_stats_now m;
-	int r = instance_attach(instance, &client, err);
+	cloche_stats all;
+	int r;
 
+	if (ret->size == 0)
+		return err_set(err, E_USAGE, "the size of cloche_stats is not set");
+	r = instance_attach(instance, &client, err);
 	if (r == 0)
 		r = client_stats(client, &m, err);
 	if (r < 0)
 		return r;
-	*ret = (cloche_stats){.at_us = m.now_usec,
+	all = (cloche_stats){.size = ret->size,
+		.at_us = m.now_usec,
 		.uptime_ms = m.uptime_usec / USEC_PER_MSEC,
 		.cpu_us = m.cpu_usec,
 		.memory_bytes = m.memory_bytes,
@@ -282,6 +287,7 @@ int cloche_instance_stats(const cloche_instance *instance, cloche_stats *ret, cl
 		.network_blocked = m.net_blocked,
 		.network_sent = m.net_sent,
 		.network_received = m.net_received};
+	memcpy(ret, &all, MIN(ret->size, sizeof(all)));
 	return 0;
 }
 

@@ -118,8 +118,11 @@ int cloche_manager_open(cloche_warning_fn fn, void *user, cloche_manager **ret, 
 		r = m->base = rundir_open(err);
 	if (r >= 0)
 		r = owner_make(m->base, &m->owner, err);
-	if (r == 0)
-		r = cloche_manager_set_cleanup_interval(m, m->interval_ms, err);
+	if (r == 0) {
+		pthread_mutex_lock(&m->lock);
+		r = manager_start_thread(m, err);
+		pthread_mutex_unlock(&m->lock);
+	}
 	if (r < 0) {
 		manager_free(m);
 		return r;
@@ -132,7 +135,7 @@ void cloche_manager_close(cloche_manager *m)
 {
 	if (!m)
 		return;
-	(void)!cloche_manager_set_cleanup_at_exit(m, false, NULL);
+	(void)!manager_set_at_exit(m, false, NULL);
 	pthread_mutex_lock(&m->lock);
 	m->closing = true;
 	pthread_cond_broadcast(&m->changed);
@@ -152,30 +155,26 @@ cloche_sandbox *cloche_manager_configure(const cloche_manager *m)
 	return sandbox_copy(m->defaults);
 }
 
-void cloche_manager_set_max_runs(cloche_manager *m, unsigned runs)
+int cloche_manager_set_options(
+	cloche_manager *m, const cloche_manager_options *options, cloche_err *err)
 {
+	int r = 0;
+
+	if (options->size != sizeof(*options))
+		return err_set(err, E_USAGE, "the size of cloche_manager_options is not set");
 	pthread_mutex_lock(&m->lock);
-	m->max_runs = runs;
+	if (options->max_runs != CLOCHE_MANAGER_UNCHANGED)
+		m->max_runs = (unsigned)MIN(options->max_runs, (uint64_t)UINT_MAX);
+	if (options->lifetime_ms != CLOCHE_MANAGER_UNCHANGED)
+		m->lifetime_ms = options->lifetime_ms;
+	if (options->cleanup_interval_ms != CLOCHE_MANAGER_UNCHANGED) {
+		m->interval_ms = options->cleanup_interval_ms;
+		r = manager_start_thread(m, err);
+	}
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
-}
-
-void cloche_manager_set_lifetime(cloche_manager *m, uint64_t milliseconds)
-{
-	pthread_mutex_lock(&m->lock);
-	m->lifetime_ms = milliseconds;
-	pthread_mutex_unlock(&m->lock);
-}
-
-int cloche_manager_set_cleanup_interval(cloche_manager *m, uint64_t milliseconds, cloche_err *err)
-{
-	int r;
-
-	pthread_mutex_lock(&m->lock);
-	m->interval_ms = milliseconds;
-	r = manager_start_thread(m, err);
-	pthread_cond_broadcast(&m->changed);
-	pthread_mutex_unlock(&m->lock);
+	if (r == 0 && options->cleanup_at_exit >= 0)
+		r = manager_set_at_exit(m, options->cleanup_at_exit > 0, err);
 	return r;
 }
 

@@ -78,6 +78,8 @@ unsigned manager_count_running(cloche_manager *m);
 
 /* With the lock held: start the thread if one is needed. */
 _warn_unused_ int manager_start_thread(cloche_manager *m, struct cloche_err *err);
+/* Set whether the manager cleans up when the process exits. */
+_warn_unused_ int manager_set_at_exit(cloche_manager *m, bool wanted, struct cloche_err *err);
 
 /* --- status.c: the status of everything --- */
 

@@ -15,7 +15,7 @@
 static bool is_over(const cloche_instance *instance)
 {
 	const char *lifetime = cloche_instance_label(instance, MANAGER_LABEL_LIFETIME);
-	uint64_t now = clock_real_usec(), created = cloche_instance_created(instance);
+	uint64_t now = clock_real_usec(), created = instance->info.created_us;
 	uint64_t age = now > created ? now - created : 0;
 
 	return lifetime && created > 0 && age / USEC_PER_SEC >= strtoull(lifetime, NULL, 10);
@@ -151,7 +151,7 @@ static void clean_up_all(void)
 	}
 }
 
-int cloche_manager_set_cleanup_at_exit(cloche_manager *m, bool wanted, cloche_err *err)
+int manager_set_at_exit(cloche_manager *m, bool wanted, struct cloche_err *err)
 {
 	int r = 0;
 
@@ -184,7 +184,7 @@ int cloche_manager_shared(cloche_manager **ret, cloche_err *err)
 	if (!shared) {
 		r = cloche_manager_open(NULL, NULL, &m, err);
 		if (r == 0)
-			r = cloche_manager_set_cleanup_at_exit(m, true, err);
+			r = manager_set_at_exit(m, true, err);
 		if (r == 0)
 			shared = m;
 		else

@@ -27,14 +27,16 @@ struct provider_look {
 	struct cloche_err why;
 };
 
-struct cloche_status {
-	char **names; /* of providers */
+struct status {
+	cloche_status told;                  /* must be first */
+	const cloche_provider_status **list; /* ends with NULL */
+	char **names;                        /* of providers */
 	struct provider_look *providers;
 	size_t providers_n;
 	struct sandbox_status *sandboxes;
 	size_t n;
 	bool no_memory;
-	cloche_cleanup_status cleanup;
+	struct cleanup cleanup;
 	json_t *document;
 	char *json;
 };
@@ -95,7 +97,7 @@ void cloche_provider_each(cloche_provider_fn fn, void *user)
 	}
 }
 
-static int look_at_providers(cloche_status *s, struct cloche_err *err)
+static int look_at_providers(struct status *s, struct cloche_err *err)
 {
 	size_t n;
 
@@ -103,7 +105,8 @@ static int look_at_providers(cloche_status *s, struct cloche_err *err)
 		return err_nomem(err);
 	n = strv_count(s->names);
 	s->providers = calloc(n, sizeof(*s->providers));
-	if (!s->providers)
+	s->list = calloc(n + 1, sizeof(cloche_provider_status *));
+	if (!s->providers || !s->list)
 		return err_nomem(err);
 	for (; s->providers_n < n; s->providers_n++)
 		look_at_provider(s->names[s->providers_n], s->providers_n < PROVIDERS_AUTO,
@@ -111,16 +114,13 @@ static int look_at_providers(cloche_status *s, struct cloche_err *err)
 	return 0;
 }
 
-int cloche_cleanup_read(cloche_cleanup_status *ret, cloche_err *err)
+static int look_at_cleanup(struct status *s, struct cloche_err *err)
 {
 	_cleanup_fd_ int base = rundir_open(err);
-	struct cleanup c;
 
 	if (base < 0)
 		return base;
-	cleanup_read(base, &c);
-	*ret = (cloche_cleanup_status){.at_us = c.at_usec, .error_us = c.error_at};
-	snprintf(ret->error, sizeof(ret->error), "%s", c.error);
+	cleanup_read(base, &s->cleanup);
 	return 0;
 }
 
@@ -128,14 +128,16 @@ int cloche_cleanup_read(cloche_cleanup_status *ret, cloche_err *err)
 
 static bool on_sandbox(const cloche_instance *i, void *user)
 {
-	cloche_status *s = user;
+	struct status *s = user;
 	struct sandbox_status *more = reallocarray(s->sandboxes, s->n + 1, sizeof(*more)),
 			      *b = NULL;
 
 	if (more) {
 		s->sandboxes = more;
 		b = &more[s->n];
-		*b = (struct sandbox_status){.i = instance_copy(i)};
+		*b = (struct sandbox_status){.i = instance_copy(i),
+			.before.size = sizeof(cloche_stats),
+			.now.size = sizeof(cloche_stats)};
 	}
 	if (!b || !b->i) {
 		s->no_memory = true;
@@ -151,7 +153,7 @@ static bool on_sandbox(const cloche_instance *i, void *user)
 	return true;
 }
 
-static void look_again(cloche_status *s)
+static void look_again(struct status *s)
 {
 	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000L};
 
@@ -178,18 +180,25 @@ static double in_mb(uint64_t bytes)
 	return (double)bytes / (1 << 20);
 }
 
-cloche_status_totals cloche_status_totals_now(const cloche_status *s)
+static void tell(struct status *s)
 {
-	cloche_status_totals t = {.sandboxes = s->n};
+	cloche_status *told = &s->told;
 
+	*told = (cloche_status){.size = sizeof(*told),
+		.providers = s->list,
+		.sandboxes = s->n,
+		.cleanup_us = s->cleanup.at_usec,
+		.cleanup_error_us = s->cleanup.error_at,
+		.cleanup_error = s->cleanup.error};
+	for (size_t k = 0; k < s->providers_n; k++)
+		s->list[k] = &s->providers[k].status;
 	for (size_t k = 0; k < s->n; k++) {
 		const struct sandbox_status *b = &s->sandboxes[k];
 
-		t.cpu_percent += cpu_percent(b);
-		t.memory_bytes += b->answers ? b->now.memory_bytes : 0;
-		t.commands_running += b->answers ? b->now.commands_running : 0;
+		told->cpu_percent += cpu_percent(b);
+		told->memory_bytes += b->answers ? b->now.memory_bytes : 0;
+		told->commands_running += b->answers ? b->now.commands_running : 0;
 	}
-	return t;
 }
 
 /* --- the document --- */
@@ -226,22 +235,20 @@ json_t *status_container(const char *provider, const char *id)
 static json_t *describe_sandbox(const struct sandbox_status *b)
 {
 	return json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:s, s:o, s:{s:f, s:f}, s:I}", "id",
-		cloche_instance_id(b->i), "name", cloche_instance_name(b->i), "runId",
-		cloche_instance_label(b->i, MANAGER_LABEL_RUN), "provider",
-		cloche_instance_provider(b->i), "isolation", cloche_instance_isolation(b->i),
-		"containerId",
-		status_container(cloche_instance_provider(b->i), cloche_instance_id(b->i)),
-		"status", cloche_instance_state_name(b->i), "createdAt",
-		status_time(cloche_instance_created(b->i)), "resourceUsage", "cpuPercent",
-		cpu_percent(b), "memoryMB", b->answers ? in_mb(b->now.memory_bytes) : 0.0,
-		"commandsRunning", (json_int_t)(b->answers ? b->now.commands_running : 0));
+		cloche_instance_id(b->i), "name", b->i->info.name, "runId",
+		cloche_instance_label(b->i, MANAGER_LABEL_RUN), "provider", b->i->info.provider,
+		"isolation", b->i->info.isolation, "containerId",
+		status_container(b->i->info.provider, cloche_instance_id(b->i)), "status",
+		b->i->info.state_name, "createdAt", status_time(b->i->info.created_us),
+		"resourceUsage", "cpuPercent", cpu_percent(b), "memoryMB",
+		b->answers ? in_mb(b->now.memory_bytes) : 0.0, "commandsRunning",
+		(json_int_t)(b->answers ? b->now.commands_running : 0));
 }
 
-static json_t *describe(const cloche_status *s)
+static json_t *describe(const struct status *s)
 {
-	cloche_status_totals t = cloche_status_totals_now(s);
+	const cloche_status *t = &s->told;
 	json_t *providers = json_array(), *sandboxes = json_array();
-	const cloche_cleanup_status *c = &s->cleanup;
 	const char *chosen = NULL;
 	bool docker = false;
 
@@ -257,30 +264,34 @@ static json_t *describe(const cloche_status *s)
 		json_array_append_new(sandboxes, describe_sandbox(&s->sandboxes[k]));
 	return json_pack("{s:s?, s:o, s:b, s:i, s:o, s:{s:f, s:f, s:I}, s:o, s:o, s:o}", "provider",
 		chosen, "providers", providers, "dockerAvailable", (int)docker, "activeSandboxes",
-		(int)s->n, "sandboxes", sandboxes, "totals", "cpuPercent", t.cpu_percent,
-		"memoryMB", in_mb(t.memory_bytes), "commandsRunning",
-		(json_int_t)t.commands_running, "lastCleanup", status_time(c->at_us), "lastError",
-		c->error_us ? json_utf8(str_from(c->error)) : json_null(), "lastErrorAt",
-		status_time(c->error_us));
+		(int)s->n, "sandboxes", sandboxes, "totals", "cpuPercent", t->cpu_percent,
+		"memoryMB", in_mb(t->memory_bytes), "commandsRunning",
+		(json_int_t)t->commands_running, "lastCleanup", status_time(t->cleanup_us),
+		"lastError",
+		t->cleanup_error_us ? json_utf8(str_from(t->cleanup_error)) : json_null(),
+		"lastErrorAt", status_time(t->cleanup_error_us));
 }
 
-static int write_document(cloche_status *s, struct cloche_err *err)
+static int write_document(struct status *s, struct cloche_err *err)
 {
 	free(s->json);
 	s->json = s->document ? json_dumps(s->document, JSON_INDENT(2) | JSON_REAL_PRECISION(15))
 			      : NULL;
+	s->told.json = s->json;
 	return s->json ? 0 : err_nomem(err);
 }
 
-int status_add(cloche_status *s, const char *name, json_t *member, struct cloche_err *err)
+int status_add(cloche_status *told, const char *name, json_t *member, struct cloche_err *err)
 {
+	struct status *s = container_of(told, struct status, told);
+
 	return json_object_set_new(s->document, name, member) < 0 ? err_nomem(err)
 								  : write_document(s, err);
 }
 
 int cloche_status_read(cloche_status **ret, cloche_err *err)
 {
-	cloche_status *s = calloc(1, sizeof(*s));
+	struct status *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)
@@ -291,44 +302,34 @@ int cloche_status_read(cloche_status **ret, cloche_err *err)
 	if (r == 0 && s->no_memory)
 		r = err_nomem(err);
 	if (r == 0)
-		r = cloche_cleanup_read(&s->cleanup, err);
+		r = look_at_cleanup(s, err);
 	if (r == 0) {
 		look_again(s);
+		tell(s);
 		s->document = describe(s);
 		r = write_document(s, err);
 	}
 	if (r < 0)
-		cloche_status_free(s);
+		cloche_status_free(&s->told);
 	else
-		*ret = s;
+		*ret = &s->told;
 	return r;
 }
 
-void cloche_status_free(cloche_status *s)
+void cloche_status_free(cloche_status *told)
 {
-	if (!s)
+	struct status *s;
+
+	if (!told)
 		return;
+	s = container_of(told, struct status, told);
 	for (size_t k = 0; k < s->n; k++)
 		cloche_instance_free(s->sandboxes[k].i);
 	free(s->sandboxes);
 	free(s->providers);
+	free(s->list);
 	strv_free(s->names);
 	json_decref(s->document);
 	free(s->json);
 	free(s);
-}
-
-const cloche_provider_status *cloche_status_provider(const cloche_status *s, size_t i)
-{
-	return i < s->providers_n ? &s->providers[i].status : NULL;
-}
-
-const cloche_cleanup_status *cloche_status_cleanup(const cloche_status *s)
-{
-	return &s->cleanup;
-}
-
-const char *cloche_status_json(const cloche_status *s)
-{
-	return s->json;
 }

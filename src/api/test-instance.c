@@ -74,14 +74,15 @@ static void test_what_a_handle_tells(void)
 	check_int(cloche_instance_open("first", &i, &err), 0);
 	check_z(cloche_instance_id(i), cloche_instance_id(box));
 	check_int(cloche_instance_refresh(i, &err), 0);
-	check_int(cloche_instance_state(i), CLOCHE_INSTANCE_RUNNING);
-	check_z(cloche_instance_state_name(i), "running");
-	check_z(cloche_instance_name(i), "first");
+	check_int(cloche_instance_info_of(i)->state, CLOCHE_INSTANCE_RUNNING);
+	check_z(cloche_instance_info_of(i)->state_name, "running");
+	check_z(cloche_instance_info_of(i)->name, "first");
 	check_z(cloche_instance_label(i, "kind"), "test");
 	check(!cloche_instance_label(i, "none"));
-	check_z(cloche_instance_provider(i), "native");
-	check(cloche_instance_created(i) > 0 && cloche_instance_ended(i) == 0);
-	check(strstr(cloche_instance_json(i), "\"labels\""));
+	check_z(cloche_instance_info_of(i)->provider, "native");
+	check(cloche_instance_info_of(i)->created_us > 0 &&
+		cloche_instance_info_of(i)->ended_us == 0);
+	check(strstr(cloche_instance_info_of(i)->json, "\"labels\""));
 	cloche_instance_free(i);
 	snprintf(begin, sizeof(begin), "%.12s", cloche_instance_id(box) + 8);
 	check_int(cloche_instance_open(begin, &i, &err), 0);
@@ -310,7 +311,7 @@ static bool running(uint32_t number)
 	snprintf(text, sizeof(text), "\"number\": %u,", number);
 	must(cloche_instance_refresh(box, &err) == 0);
 	/* The state stands before the number. */
-	const char *json = cloche_instance_json(box), *at = strstr(json, text);
+	const char *json = cloche_instance_info_of(box)->json, *at = strstr(json, text);
 
 	must(at);
 	while (at > json && *at != '{')
@@ -397,12 +398,14 @@ static void count_pruned(const char *id, bool crashed, void *user)
 static void test_ends(void)
 {
 	cloche_instance *second = create(NULL, 0), *again = NULL;
-	cloche_stats stats;
+	cloche_stats stats = {.size = 0};
 	int n = 0;
 
 	must(second);
 	check_int(cloche_instance_list(false, count_one, &n, &err), 0);
 	check_int(n, 2);
+	check_int(cloche_instance_stats(second, &stats, &err), -CLOCHE_E_USAGE);
+	stats.size = sizeof(stats);
 	check_int(cloche_instance_stats(second, &stats, &err), 0);
 	check(stats.at_us > 0 && stats.commands_total == 0);
 	check_int(cloche_instance_remove(second, false, &err), -CLOCHE_E_BUSY);
@@ -410,8 +413,8 @@ static void test_ends(void)
 	check_int(cloche_instance_stop(second, 1000, &err), 0);
 	check_int(cloche_instance_stop(second, 1000, &err), 0);
 	check_int(cloche_instance_refresh(second, &err), 0);
-	check_int(cloche_instance_state(second), CLOCHE_INSTANCE_STOPPED);
-	check(cloche_instance_ended(second) > 0);
+	check_int(cloche_instance_info_of(second)->state, CLOCHE_INSTANCE_STOPPED);
+	check(cloche_instance_info_of(second)->ended_us > 0);
 	check_int(cloche_instance_stats(second, &stats, &err), -CLOCHE_E_NOT_FOUND);
 	n = 0;
 	check_int(cloche_instance_prune(count_pruned, &n, &err), 0);

@@ -28,8 +28,8 @@ static void die_with_two(bool in_order_, char busy[64], char idle[64])
 	if (pid == 0) {
 		cloche_manager *m = open_manager();
 
-		cloche_manager_set_lifetime(m, LIFETIME_MS);
-		must(cloche_manager_set_cleanup_at_exit(m, true, &err) == 0);
+		set_lifetime(m, LIFETIME_MS);
+		clean_up_at_exit(m);
 		create(m, "r", busy);
 		create(m, "r", idle);
 		occupy(busy);
@@ -98,12 +98,12 @@ static void a_live_one_keeps_its_own(void)
 	cloche_manager *one = open_manager(), *two = open_manager();
 	char busy[64], idle[64];
 
-	cloche_manager_set_lifetime(one, 1);
+	set_lifetime(one, 1);
 	create(one, "r", idle);
 	create(one, "r", busy);
 	occupy(busy);
-	must(cloche_manager_set_cleanup_interval(one, 5, &err) == 0);
-	must(cloche_manager_set_cleanup_interval(two, 5, &err) == 0);
+	set_interval(one, 5);
+	set_interval(two, 5);
 	pause_ms(1500);
 	check(runs(busy) && runs(idle));
 	check(cloche_manager_is_live(one));
@@ -120,7 +120,7 @@ static void it_is_done_now_and_then(void)
 	ended_told = 0;
 	die_with_two(false, busy, idle);
 	must(cloche_manager_open(count_ended, NULL, &m, &err) == 0);
-	must(cloche_manager_set_cleanup_interval(m, 50, &err) == 0);
+	set_interval(m, 50);
 	check(becomes_gone(idle));
 	check(runs(busy));
 	for (int k = 0; k < 500 && ended_told == 0; k++)
@@ -161,7 +161,7 @@ static pid_t supervisor_of(const char *id)
 	pid_t pid;
 
 	must(cloche_instance_open(id, &i, &err) == 0 && cloche_instance_refresh(i, &err) == 0);
-	record = json_loads(cloche_instance_json(i), 0, NULL);
+	record = json_loads(cloche_instance_info_of(i)->json, 0, NULL);
 	pid = (pid_t)json_integer_value(json_object_get(record, "pid"));
 	must(pid > 1);
 	json_decref(record);
@@ -216,7 +216,7 @@ static void it_may_be_closed_at_exit_too(void)
 
 		must(atexit(close_it) == 0);
 		of_the_child = open_manager();
-		must(cloche_manager_set_cleanup_at_exit(of_the_child, true, &err) == 0);
+		clean_up_at_exit(of_the_child);
 		create(of_the_child, "r", id);
 		if (!cloche_manager_is_live(of_the_child))
 			_exit(2);

@@ -15,7 +15,7 @@ static json_t *status_of(cloche_manager *m, cloche_status **ret)
 	json_t *all;
 
 	must(cloche_manager_status(m, ret, &err) == 0);
-	all = json_loads(cloche_status_json(*ret), 0, NULL);
+	all = json_loads((*ret)->json, 0, NULL);
 	must(all);
 	return all;
 }
@@ -44,11 +44,11 @@ static void what_is_made_is_tracked_until_it_is_destroyed(void)
 	cloche_sandbox_free(sb);
 	snprintf(id, sizeof(id), "%s", cloche_instance_id(i));
 	must(cloche_instance_refresh(i, &err) == 0);
-	check_z(cloche_instance_provider(i), "native");
+	check_z(cloche_instance_info_of(i)->provider, "native");
 	check_z(cloche_instance_label(i, "cloche.run-id"), "run 7");
 	check_z(cloche_instance_label(i, "cloche.lifetime"), "3600");
 	check(cloche_instance_label(i, "cloche.manager"));
-	check(strstr(cloche_instance_json(i), ": 3600000"));
+	check(strstr(cloche_instance_info_of(i)->json, ": 3600000"));
 	cloche_instance_free(i);
 	must(cloche_manager_each(m, see_one, id, &err) == 0);
 	check_int(count(m), 1);
@@ -77,7 +77,7 @@ static void what_is_wrong_is_refused(void)
 	check_int(count(m), 0);
 	check(becomes_zero(count_dirs));
 	/* What failed holds no place. */
-	cloche_manager_set_max_runs(m, 1);
+	set_max_runs(m, 1);
 	check_int(cloche_manager_enter(m, sb, 0, &err), 0);
 	cloche_manager_leave(m, sb);
 	cloche_sandbox_free(sb);
@@ -181,7 +181,7 @@ static void what_cannot_be_destroyed_is_tried_again(void)
 
 	create(m, "r", id);
 	must(cloche_instance_open(id, &i, &err) == 0 && cloche_instance_refresh(i, &err) == 0);
-	record = json_loads(cloche_instance_json(i), 0, NULL);
+	record = json_loads(cloche_instance_info_of(i)->json, 0, NULL);
 	snprintf(path, sizeof(path), "%s/%s/owned", runtime, id);
 	snprintf(kept, sizeof(kept), "%s.kept", path);
 	must(rename(path, kept) == 0);
@@ -245,7 +245,7 @@ static void no_more_run_than_may(void)
 	pthread_t threads[THREADS];
 
 	running_now = running_most = failures = 0;
-	cloche_manager_set_max_runs(m, FEW);
+	set_max_runs(m, FEW);
 	for (int k = 0; k < THREADS; k++)
 		must(pthread_create(&threads[k], NULL, make_and_destroy, m) == 0);
 	for (int k = 0; k < THREADS; k++)
@@ -264,7 +264,7 @@ static void who_waits_too_long_is_told(void)
 	uint64_t began;
 	char id[64];
 
-	cloche_manager_set_max_runs(m, FEW);
+	set_max_runs(m, FEW);
 	must(cloche_manager_enter(m, sb, 0, &err) == 0);
 	create(m, NULL, id);
 	check_int(cloche_manager_create(m, sb, NULL, 0, &i, &err), -CLOCHE_E_BUSY);
@@ -318,7 +318,7 @@ static void who_comes_first_is_served_first(void)
 	struct turn turns[THREADS];
 
 	in_order = 0;
-	cloche_manager_set_max_runs(m, 1);
+	set_max_runs(m, 1);
 	must(cloche_manager_enter(m, cloche_manager_defaults(m), 0, &err) == 0);
 	for (int k = 0; k < THREADS; k++) {
 		turns[k] = (struct turn){m, k};
@@ -398,7 +398,7 @@ static void the_status_says_how_it_is(void)
 	json_t *all;
 	char id[64];
 
-	cloche_manager_set_max_runs(m, 3);
+	set_max_runs(m, 3);
 	create(m, "r", id);
 	occupy(id);
 	all = status_of(m, &s);
@@ -407,10 +407,10 @@ static void the_status_says_how_it_is(void)
 	one = json_array_get(json_object_get(all, "sandboxes"), 0);
 	check_z(json_string_value(json_object_get(one, "runId")), "r");
 	check(json_is_null(json_object_get(one, "containerId")));
-	check_int(cloche_status_totals_now(s).sandboxes, 1);
-	check_int(cloche_status_totals_now(s).commands_running, 1);
-	check_z(cloche_status_provider(s, 0)->name, "native");
-	check(cloche_status_provider(s, 0)->available);
+	check_int(s->sandboxes, 1);
+	check_int(s->commands_running, 1);
+	check_z(s->providers[0]->name, "native");
+	check(s->providers[0]->available);
 	mine = json_object_get(all, "manager");
 	check_z(json_string_value(json_object_get(mine, "provider")), "auto");
 	check_int(json_integer_value(json_object_get(mine, "activeSandboxes")), 1);
@@ -467,13 +467,15 @@ static void without_a_supervisor_nothing_works(void)
 
 static void there_is_one_for_all(void)
 {
+	cloche_manager_options options = CLOCHE_MANAGER_OPTIONS_INIT;
 	cloche_manager *one = NULL, *two = NULL;
 
 	check_int(cloche_manager_shared(&one, &err), 0);
 	check_int(cloche_manager_shared(&two, &err), 0);
 	check(one && one == two);
 	/* What this process ends with has other directories. */
-	check_int(cloche_manager_set_cleanup_at_exit(one, false, &err), 0);
+	options.cleanup_at_exit = false;
+	check_int(cloche_manager_set_options(one, &options, &err), 0);
 }
 
 static void run_list(void)

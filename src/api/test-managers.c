@@ -12,14 +12,46 @@ static void print_warning(const char *text, void *user)
 		printf("# %s\n", text);
 }
 
+void set_max_runs(cloche_manager *m, unsigned runs)
+{
+	cloche_manager_options options = CLOCHE_MANAGER_OPTIONS_INIT;
+
+	options.max_runs = runs;
+	must(cloche_manager_set_options(m, &options, &err) == 0);
+}
+
+void set_interval(cloche_manager *m, uint64_t milliseconds)
+{
+	cloche_manager_options options = CLOCHE_MANAGER_OPTIONS_INIT;
+
+	options.cleanup_interval_ms = milliseconds;
+	must(cloche_manager_set_options(m, &options, &err) == 0);
+}
+
+void set_lifetime(cloche_manager *m, uint64_t milliseconds)
+{
+	cloche_manager_options options = CLOCHE_MANAGER_OPTIONS_INIT;
+
+	options.lifetime_ms = milliseconds;
+	must(cloche_manager_set_options(m, &options, &err) == 0);
+}
+
+void clean_up_at_exit(cloche_manager *m)
+{
+	cloche_manager_options options = CLOCHE_MANAGER_OPTIONS_INIT;
+
+	options.cleanup_at_exit = true;
+	must(cloche_manager_set_options(m, &options, &err) == 0);
+}
+
 cloche_manager *open_manager(void)
 {
 	cloche_manager *m = NULL;
 
 	if (cloche_manager_open(print_warning, NULL, &m, &err) < 0)
 		tap_bail(__FILE__, __LINE__, err.message);
-	cloche_manager_set_max_runs(m, 0);
-	must(cloche_manager_set_cleanup_interval(m, 0, &err) == 0);
+	set_max_runs(m, 0);
+	set_interval(m, 0);
 	cloche_sandbox_set_memory(cloche_manager_defaults(m), 64 << 20);
 	cloche_sandbox_set_limits_best_effort(cloche_manager_defaults(m), true);
 	return m;
@@ -61,7 +93,7 @@ bool runs(const char *id)
 	cloche_instance *i = NULL;
 	bool running = cloche_instance_open(id, &i, NULL) == 0 &&
 		       cloche_instance_refresh(i, NULL) == 0 &&
-		       cloche_instance_state(i) == CLOCHE_INSTANCE_RUNNING;
+		       cloche_instance_info_of(i)->state == CLOCHE_INSTANCE_RUNNING;
 
 	cloche_instance_free(i);
 	return running;

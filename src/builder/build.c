@@ -41,21 +41,6 @@ struct cloche_image_build {
 	char tag[TAG_MAX];
 };
 
-cloche_image_build *cloche_image_build_new(void)
-{
-	cloche_image_build *b = calloc(1, sizeof(*b));
-
-	if (!b)
-		return NULL;
-	b->max_age = CLOCHE_IMAGE_MAX_AGE_S;
-	b->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (b->stop_fd < 0) {
-		free(b);
-		return NULL;
-	}
-	return b;
-}
-
 void cloche_image_build_free(cloche_image_build *build)
 {
 	if (!build)
@@ -66,10 +51,41 @@ void cloche_image_build_free(cloche_image_build *build)
 	free(build);
 }
 
-int cloche_image_build_set_dockerfile(
-	cloche_image_build *build, const void *dockerfile, size_t length, cloche_err *err)
+static int take_options(
+	cloche_image_build *b, const cloche_image_build_options *o, struct cloche_err *err)
 {
-	return recipe_set_dockerfile(&build->recipe, str_make(dockerfile, length), err);
+	const char *sync = o->sync ? o->sync : "none";
+	int r = 0;
+
+	if (o->size != sizeof(*o))
+		return err_set(err, E_USAGE, "the size of cloche_image_build_options is not set");
+	if (strcmp(sync, "uv") != 0 && strcmp(sync, "none") != 0)
+		return err_set(err, E_USAGE, "what is brought is uv or none, not \"%s\"", sync);
+	b->sync_uv = strcmp(sync, "uv") == 0;
+	b->max_age = o->max_age_s;
+	b->on_line = o->line;
+	b->user = o->user;
+	if (o->dockerfile)
+		r = recipe_set_dockerfile(
+			&b->recipe, str_make(o->dockerfile, o->dockerfile_length), err);
+	return r < 0 ? r : set_string(&b->engine, o->engine, err);
+}
+
+int cloche_image_build_new(
+	const cloche_image_build_options *options, cloche_image_build **ret, cloche_err *err)
+{
+	cloche_image_build *b = calloc(1, sizeof(*b));
+	int r;
+
+	if (!b)
+		return err_nomem(err);
+	b->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = b->stop_fd < 0 ? err_sys(err, errno, "eventfd") : take_options(b, options, err);
+	if (r < 0)
+		cloche_image_build_free(b);
+	else
+		*ret = b;
+	return r;
 }
 
 int cloche_image_build_add_file(cloche_image_build *build, const char *name, const void *data,
@@ -82,30 +98,6 @@ int cloche_image_build_add_directory(
 	cloche_image_build *build, const char *directory, const char *skip, cloche_err *err)
 {
 	return recipe_add_directory(&build->recipe, directory, skip, err);
-}
-
-int cloche_image_build_set_engine(cloche_image_build *build, const char *engine, cloche_err *err)
-{
-	return set_string(&build->engine, engine, err);
-}
-
-void cloche_image_build_set_max_age(cloche_image_build *build, uint64_t seconds)
-{
-	build->max_age = seconds;
-}
-
-int cloche_image_build_set_sync(cloche_image_build *build, const char *sync, cloche_err *err)
-{
-	if (strcmp(sync, "uv") != 0 && strcmp(sync, "none") != 0)
-		return err_set(err, E_USAGE, "what is brought is uv or none, not \"%s\"", sync);
-	build->sync_uv = strcmp(sync, "uv") == 0;
-	return 0;
-}
-
-void cloche_image_build_on_line(cloche_image_build *build, cloche_image_line_fn fn, void *user)
-{
-	build->on_line = fn;
-	build->user = user;
 }
 
 const char *cloche_image_build_hash(cloche_image_build *build)
