@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 		cloche_sandbox_free(sandbox);
 		return 2;
 	}
-	r = cloche_sandbox_set_keep_changes(sandbox, argv[1], &err);
+	r = cloche_sandbox_set(sandbox, "keep-changes", argv[1], &err);
 	if (r == 0)
 		r = cloche_run_new(sandbox, (const char *const *)argv + 2, &run, &err);
 	if (r == 0)

@@ -47,8 +47,9 @@ int main(void)
 
 	if (!configuration)
 		return 1;
-	cloche_sandbox_set_limits_best_effort(configuration, true);
-	r = cloche_instance_create(configuration, NULL, NULL, &sandbox, &err);
+	r = cloche_sandbox_set(configuration, "limits", "best-effort", &err);
+	if (r == 0)
+		r = cloche_instance_create(configuration, NULL, NULL, &sandbox, &err);
 	if (r == 0)
 		r = cloche_files_open(sandbox, 0, 0, &files, &err);
 	if (r == 0)

@@ -61,8 +61,9 @@ int main(void)
 
 	if (!configuration)
 		return 1;
-	cloche_sandbox_set_limits_best_effort(configuration, true);
-	r = cloche_instance_create(configuration, NULL, NULL, &sandbox, &err);
+	r = cloche_sandbox_set(configuration, "limits", "best-effort", &err);
+	if (r == 0)
+		r = cloche_instance_create(configuration, NULL, NULL, &sandbox, &err);
 	if (r == 0)
 		r = fork_it(sandbox, &forks, &err);
 	if (r < 0)

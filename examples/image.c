@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 	}
 	r = cloche_image_load(argv[1], -1, &loading, &err);
 	if (r == 0)
-		r = cloche_sandbox_set_root(sandbox, loaded.root, &err);
+		r = cloche_sandbox_set(sandbox, "root", loaded.root, &err);
 	if (r == 0)
 		r = cloche_run_new(sandbox, (const char *const *)argv + 2, &run, &err);
 	if (r == 0)

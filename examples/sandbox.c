@@ -25,18 +25,18 @@ int main(void)
 	if (r == 0)
 		r = cloche_sandbox_add_mount(sb, "/usr/share", "/data", true, &err);
 	if (r == 0)
-		r = cloche_sandbox_set_pull(sb, "never", &err);
+		r = cloche_sandbox_set(sb, "pull", "never", &err);
 	cloche_sandbox_on_pull(sb, NULL, NULL);
 	if (r == 0)
 		r = cloche_sandbox_set_env(sb, "CI", "true", &err);
 	if (r == 0)
-		r = cloche_sandbox_set_limit(sb, "memory", "512m", &err);
+		r = cloche_sandbox_set(sb, "memory", "512m", &err);
 	if (r == 0)
-		r = cloche_sandbox_set_limit(sb, "timeout", "90s", &err);
+		r = cloche_sandbox_set(sb, "timeout", "90s", &err);
 	if (r == 0)
 		r = cloche_provider_register("mine", "/bin/true", &err);
 	if (r == 0)
-		r = cloche_sandbox_set_provider(sb, "mine", &err);
+		r = cloche_sandbox_set(sb, "provider", "mine", &err);
 	printf("%s\n", r == 0 ? "configured" : err.message);
 	cloche_allowlist_free(list);
 	cloche_sandbox_free(sb);

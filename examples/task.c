@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 		cloche_sandbox_free(sb);
 		return 2;
 	}
-	if (sb && cloche_sandbox_set_workspace(sb, ".", &err) == 0 &&
+	if (sb && cloche_sandbox_set(sb, "workspace", ".", &err) == 0 &&
 		cloche_sandbox_startup(sb, &err) == 0 &&
 		cloche_sandbox_create_task(sb, NULL, argv[3], argv[1], NULL, 0, &task, &err) == 0) {
 		cloche_task_on_progress(task, on_progress, NULL);

@@ -237,7 +237,7 @@ static int prepare_pull(struct sandbox_options *o, cloche_err *err)
 	const struct given *pull = sandbox_options_given(o, "pull");
 
 	cloche_sandbox_on_pull(o->sb, on_pull, &pulling);
-	return cloche_sandbox_set_pull(o->sb, pull ? pull->value : "missing", err);
+	return cloche_sandbox_set(o->sb, "pull", pull ? pull->value : "missing", err);
 }
 
 /* Apply the defaults from CLOCHE_PROVIDER and AgentGate's variables, except for options that were

@@ -45,13 +45,14 @@ typedef bool (*cloche_change_fn)(const cloche_change *change, void *user);
 
 /* List the changes, sorted by path, with a directory before its entries. A file that was rewritten
  * with the same contents is not a change. CLOCHE_E_UNSUPPORTED if the changes of the sandbox are
- * not stored separately (a one-shot run without cloche_sandbox_set_keep_changes()).
+ * not stored separately (a one-shot run without cloche_sandbox_set("keep-changes")).
  * CLOCHE_E_NOT_FOUND if it has ended and kept nothing. CLOCHE_E_LIMIT or CLOCHE_E_SYSTEM if a part
  * could not be read; everything else was listed then. */
 CLOCHE_API int cloche_instance_diff(
 	const cloche_instance *instance, cloche_change_fn fn, void *user, cloche_err *err);
 
-/* Do the same for a directory of cloche_sandbox_set_keep_changes(), whether it is in use or not. */
+/* Do the same for a directory of cloche_sandbox_set("keep-changes"), whether it is in use or not.
+ */
 CLOCHE_API int cloche_diff_kept(const char *dir, cloche_change_fn fn, void *user, cloche_err *err);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLOCHE_IMAGE_H
 #define CLOCHE_IMAGE_H
-/* Images that are stored as roots for sandboxes ("image:NAME", cloche_sandbox_set_root()), in the
+/* Images that are stored as roots for sandboxes ("image:NAME", cloche_sandbox_set("root")), in the
  * caller's state directory. They come from archives, registries and container engines, are verified
  * by their digests, and each layer is unpacked once. All functions block. Several threads, and
  * several programs, may call them at the same time. An image is named by

@@ -36,7 +36,7 @@ enum cloche_instance_state {
 /* --- creating and finding --- */
 
 /* Create a sandbox that lives until it is stopped, its time to live has passed (see
- * cloche_sandbox_set_ttl()) or the machine shuts down. Return when the room and its network are
+ * cloche_sandbox_set("ttl")) or the machine shuts down. Return when the room and its network are
  * ready. If that fails, or if the caller exits meanwhile, nothing is left. sb is copied; its
  * timeout becomes the default of each command. fn (may be NULL) receives warnings during the call.
  */

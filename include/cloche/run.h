@@ -75,7 +75,7 @@ CLOCHE_API void cloche_run_set_tty(cloche_run *run, int fd);
 
 /* Call fn on the executing thread for each piece of output as it arrives; is_stderr tells the
  * stream. Without fn the output is kept for the result: the first 16 MiB of each
- * stream, or as much as cloche_sandbox_set_output_limit() says, at most 256 MiB. */
+ * stream, or as much as cloche_sandbox_set("output-limit") says, at most 256 MiB. */
 typedef void (*cloche_output_fn)(bool is_stderr, const void *data, size_t length, void *user);
 CLOCHE_API void cloche_run_on_output(cloche_run *run, cloche_output_fn fn, void *user);
 

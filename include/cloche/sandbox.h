@@ -51,20 +51,65 @@ typedef struct cloche_option {
  * thread. */
 CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
 
-/* Apply the option of this name with this value (ignored if the option takes none). Options that
- * can be repeated add to earlier values. CLOCHE_E_USAGE if the name is unknown. */
+/* Set an option by its name, as on the command line (cloche-run(1)): the value is ignored if the
+ * option takes none. Options that can be repeated add to earlier values. NULL takes away a limit or
+ * a time, and keep-changes, dns, offline, runtime, venv, package-manager, record and record-sync.
+ * CLOCHE_E_USAGE: the name is unknown, or the value is not right. Some options need more to be
+ * said:
+ *
+ *   provider      "auto" (native, or podman or docker if that does not work), "native", "podman",
+ *                 "docker", "nerdctl", "srt" (native, for cloche/srt.h) or "subprocess" (aliases:
+ *                 none, local), which is not a room: the command runs on this machine, and only
+ *                 Landlock limits which files it can access. "auto+subprocess" is auto, with
+ *                 subprocess if nothing else works. Other names are programs of other providers:
+ *                 the NAME of cloche-provider-NAME in a directory of $CLOCHE_PROVIDER_PATH, or an
+ *                 absolute path (docs/design/provider-protocol.md; docs/design/providers.md says
+ *                 what each provider can do). "e2b" and "cloudflare" are known names, but a run
+ *                 with one of them fails with CLOCHE_E_UNSUPPORTED in this version.
+ *   root          "host", the path of a directory, or "image:NAME" for a stored image
+ *                 (cloche/image.h; CLOCHE_E_NOT_FOUND). An image's variables, working directory and
+ *                 volumes apply unless others are set. cloche_run_new() puts the image's entrypoint
+ *                 before the command, uses the image's command if none is given, and runs it as the
+ *                 image's user.
+ *   pull          when root gets an image from its registry as cloche_image_pull() does, which may
+ *                 take minutes: "missing" (if it is not stored), "always" or "never" (the default
+ *                 for a handle; that of the command line and of AGENTGATE_SANDBOX_IMAGE is
+ *                 "missing"). Set it before root. An id is never pulled, nor what could be one.
+ *   keep-changes  a directory, made if missing, in which changes to the root (everything but /tmp
+ *                 and mounts) are kept. It must be empty, or hold the changes of an earlier sandbox
+ *                 with the same root, which are then continued. Only one sandbox at a time can use
+ *                 it, and no writable mount may be inside it or contain it. cloche_diff_kept()
+ *                 lists its contents. By default changes are discarded, and a one-shot run sees the
+ *                 host read-only below /usr.
+ *   tool          a program of the caller, mounted with what it needs read-only at the same paths
+ *                 inside, and its directory first in PATH there, for tools installed outside the
+ *                 system's directories (nvm, pyenv, npm -g, pipx, cargo, ~/.local/bin, /opt, ...):
+ * a path, or a name that is searched for on the caller's PATH. Of the home directory only the
+ * tool's own directory becomes visible, and never anything that holds credentials.
+ * CLOCHE_E_NOT_FOUND if the tool or its interpreter is missing. workspace     a directory, mounted
+ * read-write at /workspace, and at its own path as well, so that what names files by absolute paths
+ * (worktrees of git, environments of Python, ...) is right on both sides; /workspace is the working
+ * directory. "DIR:/workspace" hides the path, and so does a root that needs something of its own
+ * there. In the workspace, and in every writable mount, files that the host would run or obey
+ * without being asked (hooks and configurations of git, settings of editors, ...:
+ * docs/design/workspace.md) are read-only if a bounded search finds them when the sandbox is made.
+ * New ones are found when it ends (cloche/planted.h). allow-write   one such path that stays
+ * writable: relative to the workspace, or absolute, as on the host or as inside. New files there
+ * are then reported when the sandbox ends, but not set aside. Up to 64 times. Making the sandbox
+ * fails if the path is not in a writable place. label         KEY=VALUE of at most 512 bytes; KEY
+ * has the form of a name, VALUE is any UTF-8 text. A label replaces an earlier one with the same
+ * key. ttl, runtime, venv, package-manager, label, record, record-sync for long-lived sandboxes
+ * (cloche/instance.h) venv          cloche_instance_create() makes the environment if it does not
+ * exist. Every command has its bin first in PATH, and VIRTUAL_ENV set. output-limit  bytes of each
+ * of stdout and stderr; in a sandbox that stays, the end of both in the log of each command, at
+ * least 512 KiB. limits        "best-effort": a limit that cannot be enforced here is a warning.
+ * "strict" (the default, except for the default limits of a manager): it is an error. nested
+ * removes a layer of protection: see cloche-run(1). record-sync   killing a process never loses
+ * data, whatever is set. offline       no connection is made and no policy is applied. Secrets are
+ * surrogates as usual; secrets that are added to sb later, by name or by a configuration file, need
+ * no value. */
 CLOCHE_API int cloche_sandbox_set(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
-
-/* Set the provider: "auto" (native, or podman or docker if that does not work), "native", "podman",
- * "docker", "nerdctl", "srt" (native, for cloche/srt.h) or "subprocess" (aliases: none, local).
- * "subprocess" is not a room: the command runs on this machine, and only Landlock limits which
- * files it can access. "auto+subprocess" is auto, with subprocess if nothing else works. Other
- * names are programs of other providers: the NAME of cloche-provider-NAME in a directory of
- * $CLOCHE_PROVIDER_PATH, or an absolute path (docs/design/provider-protocol.md).
- * docs/design/providers.md says what each provider can do. "e2b" and "cloudflare" are known names,
- * but a run with one of them fails with CLOCHE_E_UNSUPPORTED in this version. */
-CLOCHE_API int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err);
 
 /* Change the provider from "auto" to "auto+subprocess"; leave any other provider as it is. */
 CLOCHE_API int cloche_sandbox_allow_unsandboxed(cloche_sandbox *sb, cloche_err *err);
@@ -75,46 +120,15 @@ CLOCHE_API int cloche_sandbox_allow_unsandboxed(cloche_sandbox *sb, cloche_err *
  * CLOCHE_E_LIMIT (more than 16). */
 CLOCHE_API int cloche_provider_register(const char *name, const char *path, cloche_err *err);
 
-/* Return the name of the i-th provider of this version, or NULL after the last. */
-CLOCHE_API const char *cloche_provider_name(size_t i);
-
-/* Set the root: "host", the path of a directory, or "image:NAME" for a stored image
- * (cloche/image.h; CLOCHE_E_NOT_FOUND). An image's variables, working directory and volumes apply
- * unless others are set. cloche_run_new() puts the image's entrypoint before the command, uses the
- * image's command if none is given, and runs it as the image's user. */
-CLOCHE_API int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err);
-
-/* Set when cloche_sandbox_set_root() gets an image from its registry as cloche_image_pull() does,
- * which may take minutes: "missing" (if it is not stored), "always" or "never" (the default for a
- * handle; that of the command line and of AGENTGATE_SANDBOX_IMAGE is "missing"). Call it before
- * cloche_sandbox_set_root(). An id is never pulled, nor what could be one. */
-CLOCHE_API int cloche_sandbox_set_pull(cloche_sandbox *sb, const char *when, cloche_err *err);
-
 /* Receives the current step of a pull and the number of bytes it covers, on the calling thread.
  * Returns false to abort it: CLOCHE_E_CANCELLED. */
 typedef bool (*cloche_pull_fn)(const char *step, uint64_t bytes, void *user);
 CLOCHE_API void cloche_sandbox_on_pull(cloche_sandbox *sb, cloche_pull_fn fn, void *user);
 
-/* Keep changes to the root (everything but /tmp and mounts) in dir, which is made if missing. dir
- * must be empty, or hold the changes of an earlier sandbox with the same root, which are then
- * continued. Only one sandbox at a time can use it, and no writable mount may be inside it or
- * contain it. cloche_diff_kept() (cloche/diff.h) lists its contents. NULL (the default): changes
- * are discarded, and a one-shot run sees the host read-only below /usr. */
-CLOCHE_API int cloche_sandbox_set_keep_changes(
-	cloche_sandbox *sb, const char *dir, cloche_err *err);
-
-/* Mount a program of the caller and what it needs read-only at the same paths inside, and put its
- * directory first in PATH there. This is for tools installed outside the system's directories (nvm,
- * pyenv, npm -g, pipx, cargo, ~/.local/bin, /opt, ...). tool is a path, or a name that is searched
- * for on the caller's PATH. Of the home directory only the tool's own directory becomes visible,
- * and never anything that holds credentials. CLOCHE_E_NOT_FOUND if the tool or its interpreter is
- * missing. */
-CLOCHE_API int cloche_sandbox_add_tool(cloche_sandbox *sb, const char *tool, cloche_err *err);
-
-/* Do the same for a command that is about to be run, unless it exists inside anyway. Set root,
- * workspace and mounts first. *ret_program (borrowed until the next call) is what to run: command
- * itself, or the path inside of the program that the caller would run by that name. A command that
- * is not found is returned unchanged, because it may exist inside. */
+/* Do what the option "tool" does for a command that is about to be run, unless it exists inside
+ * anyway. Set root, workspace and mounts first. *ret_program (borrowed until the next call) is what
+ * to run: command itself, or the path inside of the program that the caller would run by that name.
+ * A command that is not found is returned unchanged, because it may exist inside. */
 CLOCHE_API int cloche_sandbox_add_command(
 	cloche_sandbox *sb, const char *command, const char **ret_program, cloche_err *err);
 
@@ -130,21 +144,6 @@ CLOCHE_API const char *cloche_sandbox_tool_note(const cloche_sandbox *sb, size_t
 CLOCHE_API int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source,
 	const char *destination, bool read_only, cloche_err *err);
 
-/* Mount dir read-write at /workspace, and at its own path as well, so that what names files by
- * absolute paths (worktrees of git, environments of Python, ...) is right on both sides; make
- * /workspace the working directory. "DIR:/workspace" hides the path, and so does a root that needs
- * something of its own there: see cloche-run(1). In the workspace, and in every
- * writable mount, files that the host would run or obey without being asked (hooks and
- * configurations of git, settings of editors, ...: docs/design/workspace.md) are read-only if a
- * bounded search finds them when the sandbox is made. New ones are found when it ends
- * (cloche/planted.h). */
-CLOCHE_API int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err);
-
-/* Leave one such path writable. path is relative to the workspace, or absolute, as on the host or
- * as inside. New files there are then reported when the sandbox ends, but not set aside. May be
- * called up to 64 times. Making the sandbox fails if path is not in a writable place. */
-CLOCHE_API int cloche_sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err *err);
-
 /* Do what "cloche run" does with the current directory. If no workspace was set, take the git
  * repository around the current directory; or that directory alone, if there is none of this user;
  * or no workspace, if it holds a home, credentials, or a part of the system. If the workspace is a
@@ -154,9 +153,6 @@ CLOCHE_API int cloche_sandbox_allow_write(cloche_sandbox *sb, const char *path, 
  * or not even that. Set the root before. */
 CLOCHE_API int cloche_sandbox_use_project(
 	cloche_sandbox *sb, bool stay, cloche_warning_fn fn, void *user, cloche_err *err);
-
-/* Set the working directory inside. Default: /workspace if there is one, else "/". */
-CLOCHE_API int cloche_sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err);
 
 /* Set an environment variable inside. None of the caller's environment is passed on. */
 CLOCHE_API int cloche_sandbox_set_env(
@@ -174,89 +170,12 @@ CLOCHE_API int cloche_sandbox_set_allowlist(
 CLOCHE_API int cloche_sandbox_add_secrets(
 	cloche_sandbox *sb, const cloche_secrets *secrets, cloche_err *err);
 
-/* Trust the PEM certificates of a file for upstream TLS, in addition to the host's. */
-CLOCHE_API int cloche_sandbox_add_upstream_ca(
-	cloche_sandbox *sb, const char *pem_file, cloche_err *err);
-
-/* "HOST:PORT:ADDRESS:PORT2": send requests for HOST:PORT to ADDRESS:PORT2, which may be private. */
-CLOCHE_API int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err);
-
-/* Set the DNS servers that resolve allowed hosts, instead of those of this machine:
- * "ADDRESS[:PORT],...", with IPv6 in brackets if a port follows; NULL: those of this machine. The
- * hosts file still comes first. Answers are judged as usual: private addresses are refused unless
- * an entry of the allowlist permits them. */
-CLOCHE_API int cloche_sandbox_set_upstream_dns(
-	cloche_sandbox *sb, const char *servers, cloche_err *err);
-
-/* Append the network log to file (plain format) and to file with ".jsonl" appended (JSON Lines). */
-CLOCHE_API int cloche_sandbox_set_network_log(
-	cloche_sandbox *sb, const char *file, cloche_err *err);
-
 /* Write the plain network log to fd as well, with "[net] " before each line. fd is borrowed until
  * the run ends; -1 turns it off. */
 CLOCHE_API void cloche_sandbox_set_network_log_fd(cloche_sandbox *sb, int fd);
 
-/* Set limits; 0 removes a limit. Memory is in bytes (swap is never used), cpus in thousandths of
- * one, pids is a count, time is in milliseconds, output in bytes for each of stdout and stderr; in
- * a sandbox that stays, output is the end of both in the log of each command, at least 512 KiB. */
-CLOCHE_API void cloche_sandbox_set_memory(cloche_sandbox *sb, uint64_t bytes);
-CLOCHE_API void cloche_sandbox_set_cpus(cloche_sandbox *sb, uint64_t millicpus);
-CLOCHE_API void cloche_sandbox_set_pids(cloche_sandbox *sb, uint64_t count);
-CLOCHE_API void cloche_sandbox_set_timeout(cloche_sandbox *sb, uint64_t milliseconds);
-CLOCHE_API void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes);
-
-/* Set a limit from text. name is "memory", "cpus", "pids", "timeout", "ttl", "output-limit",
- * "nofile" (open files of each process), "file-size" (of each file that is written) or "tmpfs-size"
- * (of /tmp, /run, /home and /dev/shm together; it cannot be more than the memory). value is like
- * "512m", "0.5", "100", "30s" or "10m". */
-CLOCHE_API int cloche_sandbox_set_limit(
-	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
-
 /* Parse a duration ("500ms", "30s", "1.5m", "2h", "30": seconds) into milliseconds. */
 CLOCHE_API int cloche_parse_duration(const char *text, uint64_t *ret_milliseconds, cloche_err *err);
-
-/* Set whether a limit that cannot be enforced here is a warning (true) or an error (false). Without
- * this, it is an error, except for the default limits of a manager. */
-CLOCHE_API void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort);
-
-/* If true, processes inside may make namespaces of their own, including user namespaces, and mounts
- * in them, so that bwrap, "unshare -Ur" and container engines work inside. This removes a layer of
- * protection: see cloche-run(1), --nested. */
-CLOCHE_API void cloche_sandbox_set_nested(cloche_sandbox *sb, bool nested);
-
-/* Set a name for display: letters, digits, '-', '_' and '.', at most 63. */
-CLOCHE_API int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err);
-
-/* Further settings of long-lived sandboxes (cloche/instance.h); one-shot runs ignore them. A label
- * is KEY=VALUE of at most 512 bytes; key has the form of a name above, value is any UTF-8 text. A
- * label replaces an earlier one with the same key. The time to live is in milliseconds; 0
- * (default): none. runtime is "shell", "node" or "python": making the sandbox fails if that
- * interpreter is missing. NULL: no check. */
-CLOCHE_API int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *err);
-CLOCHE_API void cloche_sandbox_set_ttl(cloche_sandbox *sb, uint64_t milliseconds);
-CLOCHE_API int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err);
-/* For the runtime "python": use a virtual environment (python3 -m venv) in this directory inside,
- * absolute or below the working directory. cloche_instance_create() makes it if it does not exist.
- * Every command has its bin first in PATH, and VIRTUAL_ENV set. NULL: none. */
-CLOCHE_API int cloche_sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err);
-/* For the runtime "node": "npm", "pnpm", "yarn" or "bun", which is mounted as a tool of the host
- * (cloche_sandbox_add_tool()). cloche_instance_create() fails if it is missing. NULL: any. */
-CLOCHE_API int cloche_sandbox_set_package_manager(
-	cloche_sandbox *sb, const char *name, cloche_err *err);
-/* Set what is recorded. "ops": keep an operation log (cloche/state.h). "full": log also commands,
- * their output and the files that they change. "none": keep no log. NULL: the default of the
- * runtime. */
-CLOCHE_API int cloche_sandbox_set_record(cloche_sandbox *sb, const char *record, cloche_err *err);
-/* Set when recorded data is safe from a power failure: "always" (before an operation counts as
- * done), "interval" (about a second later, and when the writer ends; the default) or "never" (when
- * the kernel chooses). NULL: the default. Killing a process never loses data. */
-CLOCHE_API int cloche_sandbox_set_record_sync(
-	cloche_sandbox *sb, const char *sync, cloche_err *err);
-/* Answer requests only from a record: that of a sandbox (id or name) that was recorded in full, or
- * an exported file. No connection is made and no policy is applied. Secrets are surrogates as
- * usual; secrets that are added to sb later, by name or by a configuration file, need no value.
- * NULL (default): use the network, if anything is allowed. */
-CLOCHE_API int cloche_sandbox_set_offline(cloche_sandbox *sb, const char *record, cloche_err *err);
 
 /* Read the AGENTGATE_SANDBOX_ variables of the caller's environment (cloche(1)) into sb. given (may
  * be NULL, ends with NULL) names options whose variables are ignored, because the caller sets them.

@@ -5,10 +5,10 @@
  * start from now on, and a key-value storage. Also its operation log, from which files, variables
  * and storage can be restored. cloche-state(5) describes the log's format.
  *
- * A sandbox that was created with the runtime node or python, or with cloche_sandbox_set_record(),
+ * A sandbox that was created with the runtime node or python, or with cloche_sandbox_set("record"),
  * is recorded: its log also has what cloche_files_*() does to its files, and stays when the sandbox
  * is gone. In other sandboxes variables and storage last as long as the sandbox. A sandbox with the
- * runtime "shell" has neither, unless cloche_sandbox_set_record() asks for it.
+ * runtime "shell" has neither, unless cloche_sandbox_set("record") asks for it.
  *
  * Keys have 1 to 4096 bytes, values of the storage at most 16 MiB, and the whole storage 256 MiB. A
  * variable has at most 131071 bytes including its name, and all variables together 1 MiB
@@ -99,7 +99,7 @@ CLOCHE_API int cloche_oplog_read(
 	cloche_oplog *log, cloche_operation_fn fn, void *user, cloche_err *err);
 
 /* A request of the sandbox and its answer, as seen inside. They are recorded by
- * cloche_sandbox_set_record() with "full". For a log that is a file, they are in the file next to
+ * cloche_sandbox_set("record") with "full". For a log that is a file, they are in the file next to
  * it whose name ends in ".net". */
 typedef struct cloche_request {
 	uint64_t number;                        /* increasing */

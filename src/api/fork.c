@@ -86,7 +86,7 @@ static int describe(struct forking *f, struct cloche_err *err)
 	if (f->becomes->keep_changes) {
 		tell(f, "changes of the forks are not kept in a directory: each fork has its own "
 			"copy");
-		r = cloche_sandbox_set_keep_changes(f->becomes, NULL, err);
+		r = sandbox_set_keep_changes(f->becomes, NULL, err);
 	}
 	if (r == 0)
 		r = set_string(&f->becomes->name, NULL, err);
@@ -197,7 +197,7 @@ static int make_one(struct forking *f, unsigned number, struct cloche_err *err)
 
 	if (f->o->name) {
 		snprintf(name, sizeof(name), f->o->count > 1 ? "%s-%u" : "%s", f->o->name, number);
-		r = cloche_sandbox_set_name(f->becomes, name, err);
+		r = sandbox_set_name(f->becomes, name, err);
 	}
 	if (r == 0)
 		r = instance_begin(f->becomes, f->warning, f->user, &client, &fork, err);

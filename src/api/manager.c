@@ -45,22 +45,22 @@ static int read_defaults(cloche_manager *m, struct cloche_err *err)
 	if (r == 0 && !settings.sandboxed) {
 		manager_tell(m, "AGENTGATE_SDK_ENABLE_SANDBOX is off: the provider is subprocess, "
 				"which isolates nothing");
-		r = cloche_sandbox_set_provider(sb, PROVIDER_UNSANDBOXED, err);
+		r = sandbox_set_provider(sb, PROVIDER_UNSANDBOXED, err);
 	}
 	if (r < 0)
 		return r;
 	if (sb->limits.memory_bytes == 0) {
-		cloche_sandbox_set_memory(sb, DEFAULT_MEMORY);
+		sandbox_set_memory(sb, DEFAULT_MEMORY);
 		sb->memory_optional = true;
 	}
 	if (sb->limits.cpus_milli == 0) {
-		cloche_sandbox_set_cpus(sb, DEFAULT_MILLICPUS);
+		sandbox_set_cpus(sb, DEFAULT_MILLICPUS);
 		sb->cpus_optional = true;
 	}
 	m->max_runs = settings.max_runs;
 	m->interval_ms = settings.cleanup_ms;
 	if (sb->timeout_ms == 0)
-		cloche_sandbox_set_timeout(sb, DEFAULT_LIFETIME_MS);
+		sb->timeout_ms = DEFAULT_LIFETIME_MS;
 	m->lifetime_ms = sb->timeout_ms;
 	return 0;
 }
@@ -187,17 +187,17 @@ static int add_labels(
 	int r;
 
 	snprintf(text, sizeof(text), OWNER_LABEL "=%s", m->owner.id);
-	r = cloche_sandbox_add_label(sb, text, err);
+	r = sandbox_add_label(sb, text, err);
 	pthread_mutex_lock(&m->lock);
 	snprintf(text, sizeof(text), MANAGER_LABEL_LIFETIME "=%llu",
 		(unsigned long long)(m->lifetime_ms + 999) / 1000);
 	pthread_mutex_unlock(&m->lock);
 	if (r == 0)
-		r = cloche_sandbox_add_label(sb, text, err);
+		r = sandbox_add_label(sb, text, err);
 	if (r < 0 || !run_id)
 		return r;
 	snprintf(text, sizeof(text), MANAGER_LABEL_RUN "=%s", run_id);
-	return cloche_sandbox_add_label(sb, text, err);
+	return sandbox_add_label(sb, text, err);
 }
 
 static int check_run_id(const char *run_id, struct cloche_err *err)

@@ -128,7 +128,7 @@ static int project_choose(struct projecting *p, struct cloche_err *err)
 	if (!f->top[0] || why_top) {
 		project_done(f);
 		snprintf(f->top, sizeof(f->top), "%s", p->cwd);
-		return cloche_sandbox_set_workspace(p->sb, ".", err);
+		return sandbox_set_workspace(p->sb, ".", err);
 	}
 	return sandbox_put_workspace(p->sb, TAKE_FD(f->top_fd), f->top, false, err);
 }
@@ -189,7 +189,7 @@ static int project_stay(struct projecting *p, struct cloche_err *err)
 	if (!top)
 		top = sb->mounts[0].target;
 	dir = below && below[0] ? fs_join(top, below) : strdup(top);
-	return dir ? cloche_sandbox_set_workdir(p->sb, dir, err) : err_nomem(err);
+	return dir ? sandbox_set_workdir(p->sb, dir, err) : err_nomem(err);
 }
 
 int cloche_sandbox_use_project(

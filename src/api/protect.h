@@ -4,7 +4,7 @@
 
 #include "sandbox/sandbox.h"
 
-/* Add what the user wants writable (cloche_sandbox_allow_write()) to ret->opened, as paths of the
+/* Add what the user wants writable (sandbox_allow_write()) to ret->opened, as paths of the
  * host. E_USAGE if one of them is not in a writable mount. */
 _warn_unused_ int protect_open(
 	const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err);

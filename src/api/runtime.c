@@ -32,7 +32,7 @@ static const struct {
  * mounted by hand. */
 static int add_tool(cloche_sandbox *sb, const char *tool, struct cloche_err *err)
 {
-	int r = sb->root == ROOM_ROOT_HOST ? cloche_sandbox_add_tool(sb, tool, err) : 0;
+	int r = sb->root == ROOM_ROOT_HOST ? sandbox_add_tool(sb, tool, err) : 0;
 
 	if (r != -E_NOT_FOUND)
 		return r;

@@ -48,11 +48,11 @@ static int tasks_configure(cloche_sandbox *sb, const char *image, const char *ne
 		return err_nomem(err);
 	}
 	if (root)
-		r = cloche_sandbox_set_root(sb, root, err);
+		r = sandbox_set_root(sb, root, err);
 	if (r == 0 && network_log)
-		r = cloche_sandbox_set_network_log(sb, network_log, err);
+		r = sandbox_set_network_log(sb, network_log, err);
 	if (timeout_ms)
-		cloche_sandbox_set_timeout(sb, timeout_ms);
+		sb->timeout_ms = timeout_ms;
 	return r;
 }
 

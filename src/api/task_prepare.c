@@ -315,9 +315,7 @@ static int choose_place(cloche_task *task, cloche_sandbox *sb, bool no_room, str
 		return 0;
 	if (!no_room)
 		r = task_give_nothing_up(task, sb, err);
-	return r < 0 ? r
-		     : cloche_sandbox_set_provider(
-			       sb, no_room ? PROVIDER_UNSANDBOXED : "auto", err);
+	return r < 0 ? r : sandbox_set_provider(sb, no_room ? PROVIDER_UNSANDBOXED : "auto", err);
 }
 
 bool task_may_do_without_room(const cloche_task *task)

@@ -19,16 +19,19 @@ static void no_warning(const char *text, void *user)
 {
 }
 
-static cloche_instance *create(const char *name, uint64_t log_bytes)
+static cloche_instance *create(const char *name, unsigned log_bytes)
 {
+	char text[16];
 	cloche_sandbox *sb = cloche_sandbox_new();
 	cloche_instance *i = NULL;
 
 	must(sb && cloche_sandbox_set_env(sb, "OF", "sandbox", &err) == 0);
 	if (name)
-		must(cloche_sandbox_set_name(sb, name, &err) == 0);
-	must(cloche_sandbox_add_label(sb, "kind=test", &err) == 0);
-	cloche_sandbox_set_output_limit(sb, log_bytes);
+		must(cloche_sandbox_set(sb, "name", name, &err) == 0);
+	must(cloche_sandbox_set(sb, "label", "kind=test", &err) == 0);
+	snprintf(text, sizeof(text), "%u", log_bytes);
+	if (log_bytes)
+		must(cloche_sandbox_set(sb, "output-limit", text, &err) == 0);
 	if (cloche_instance_create(sb, no_warning, NULL, &i, &err) < 0)
 		tap_fail("create: %s", err.message);
 	cloche_sandbox_free(sb);
@@ -435,20 +438,20 @@ static void test_labels_and_names_are_checked(void)
 	uint64_t ms = 0;
 
 	must(sb);
-	check_int(cloche_sandbox_add_label(sb, "novalue", &err), -CLOCHE_E_USAGE);
-	check_int(cloche_sandbox_add_label(sb, "=x", &err), -CLOCHE_E_USAGE);
-	check_int(cloche_sandbox_add_label(sb, "a b=x", &err), -CLOCHE_E_USAGE);
-	check_int(cloche_sandbox_add_label(sb, "a=\xff", &err), -CLOCHE_E_USAGE);
+	check_int(cloche_sandbox_set(sb, "label", "novalue", &err), -CLOCHE_E_USAGE);
+	check_int(cloche_sandbox_set(sb, "label", "=x", &err), -CLOCHE_E_USAGE);
+	check_int(cloche_sandbox_set(sb, "label", "a b=x", &err), -CLOCHE_E_USAGE);
+	check_int(cloche_sandbox_set(sb, "label", "a=\xff", &err), -CLOCHE_E_USAGE);
 	for (int i = 0; i < CTL_MAX_LABELS; i++) {
 		char label[32];
 
 		snprintf(label, sizeof(label), "key%d=", i);
-		check_int(cloche_sandbox_add_label(sb, label, &err), 0);
+		check_int(cloche_sandbox_set(sb, "label", label, &err), 0);
 	}
-	check_int(cloche_sandbox_add_label(sb, "key0=again", &err), 0);
-	check_int(cloche_sandbox_add_label(sb, "more=x", &err), -CLOCHE_E_LIMIT);
-	check_int(cloche_sandbox_set_runtime(sb, "cobol", &err), -CLOCHE_E_USAGE);
-	check_int(cloche_sandbox_set_runtime(sb, NULL, &err), 0);
+	check_int(cloche_sandbox_set(sb, "label", "key0=again", &err), 0);
+	check_int(cloche_sandbox_set(sb, "label", "more=x", &err), -CLOCHE_E_LIMIT);
+	check_int(cloche_sandbox_set(sb, "runtime", "cobol", &err), -CLOCHE_E_USAGE);
+	check_int(cloche_sandbox_set(sb, "runtime", NULL, &err), 0);
 	check_int(cloche_parse_duration("1.5s", &ms, &err), 0);
 	check(ms == 1500);
 	check_int(cloche_parse_duration("soon", &ms, &err), -CLOCHE_E_USAGE);

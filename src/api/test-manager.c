@@ -39,7 +39,7 @@ static void what_is_made_is_tracked_until_it_is_destroyed(void)
 	cloche_instance *i = NULL;
 	char id[64];
 
-	must(sb && cloche_sandbox_set_name(sb, "by-name", &err) == 0);
+	must(sb && cloche_sandbox_set(sb, "name", "by-name", &err) == 0);
 	must(cloche_manager_create(m, sb, "run 7", 0, &i, &err) == 0);
 	cloche_sandbox_free(sb);
 	snprintf(id, sizeof(id), "%s", cloche_instance_id(i));
@@ -71,7 +71,7 @@ static void what_is_wrong_is_refused(void)
 	check_int(cloche_manager_create(m, sb, run_id, 0, &i, &err), -CLOCHE_E_USAGE);
 	check_int(cloche_manager_create(m, sb, "", 0, &i, &err), -CLOCHE_E_USAGE);
 	check_int(cloche_manager_create(m, sb, "a\nb", 0, &i, &err), -CLOCHE_E_USAGE);
-	must(cloche_sandbox_set_provider(sb, "/bin/false", &err) == 0);
+	must(cloche_sandbox_set(sb, "provider", "/bin/false", &err) == 0);
 	check(cloche_manager_create(m, sb, "r", 0, &i, &err) < 0);
 	check(strstr(err.message, "false"));
 	check_int(count(m), 0);
@@ -90,19 +90,17 @@ static void only_a_default_limit_may_be_missing(void)
 	cloche_manager *m = NULL;
 
 	must(cloche_manager_open(NULL, NULL, &m, &err) == 0);
-	for (int asked = 0; asked < 4; asked++) {
+	for (int asked = 0; asked < 3; asked++) {
 		cloche_sandbox *sb = cloche_manager_configure(m);
 		cloche_instance *i = NULL;
 		int r;
 
-		must(sb && cloche_sandbox_set_provider(sb, "subprocess", &err) == 0);
-		cloche_sandbox_set_memory(sb, 64 << 20);
+		must(sb && cloche_sandbox_set(sb, "provider", "subprocess", &err) == 0);
+		set_memory(sb, 64 << 20);
 		if (asked == 1)
-			cloche_sandbox_set_cpus(sb, 2000);
+			must(cloche_sandbox_set(sb, "cpus", "2", &err) == 0);
 		else if (asked == 2)
-			must(cloche_sandbox_set_limit(sb, "cpus", "2", &err) == 0);
-		else if (asked == 3)
-			cloche_sandbox_set_limits_best_effort(sb, false);
+			must(cloche_sandbox_set(sb, "limits", "strict", &err) == 0);
 		r = cloche_manager_create(m, sb, NULL, 0, &i, &err);
 		check_int(r, asked ? -CLOCHE_E_LIMITS_UNAVAILABLE : 0);
 		cloche_instance_free(i);
@@ -120,7 +118,7 @@ static void why_none_could_be_made_stays_known(void)
 	const char *last;
 	json_t *all;
 
-	must(cloche_sandbox_set_provider(cloche_manager_defaults(m), "/bin/false", &err) == 0);
+	must(cloche_sandbox_set(cloche_manager_defaults(m), "provider", "/bin/false", &err) == 0);
 	check(cloche_manager_create(m, cloche_manager_defaults(m), "r", 0, &i, &err) < 0);
 	all = status_of(m, &s);
 	last = json_string_value(json_object_get(json_object_get(all, "manager"), "lastError"));
@@ -344,11 +342,11 @@ static void memory_is_promised_once(void)
 
 	memory_read(&here);
 	total = here.total;
-	cloche_sandbox_set_memory(sb, total * 2);
+	set_memory(sb, total * 2);
 	check_int(cloche_manager_enter(one, sb, SECONDS(60), &err), -CLOCHE_E_LIMIT);
 	check(err.hint[0]);
 	/* Many small ones fill it as one large one would. */
-	cloche_sandbox_set_memory(sb, total / 16);
+	set_memory(sb, total / 16);
 	for (int k = 0; k < 15; k++)
 		check_int(cloche_manager_enter(k % 2 ? one : two, sb, 0, &err), 0);
 	check_int(cloche_manager_enter(one, sb, 0, &err), 0);
@@ -372,7 +370,7 @@ static void memory_of_what_outlives_its_manager_stays_promised(void)
 	struct memory here;
 
 	memory_read(&here);
-	cloche_sandbox_set_memory(sb, here.total / 16);
+	set_memory(sb, here.total / 16);
 	must(cloche_manager_create(one, sb, NULL, 0, &i, &err) == 0);
 	for (int k = 0; k < 15; k++)
 		check_int(cloche_manager_enter(two, sb, 0, &err), 0);
@@ -436,7 +434,7 @@ static void it_says_whether_it_can_take_work(void)
 
 	check(cloche_manager_is_live(m));
 	check_int(cloche_manager_is_ready(m, &err), 0);
-	must(cloche_sandbox_set_provider(cloche_manager_defaults(m), "/bin/false", &err) == 0);
+	must(cloche_sandbox_set(cloche_manager_defaults(m), "provider", "/bin/false", &err) == 0);
 	check(cloche_manager_is_ready(m, &err) < 0);
 	check(err.message[0]);
 	cloche_manager_close(m);

@@ -20,6 +20,14 @@ void set_max_runs(cloche_manager *m, unsigned runs)
 	must(cloche_manager_set_options(m, &options, &err) == 0);
 }
 
+void set_memory(cloche_sandbox *sb, uint64_t bytes)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
+	must(cloche_sandbox_set(sb, "memory", text, &err) == 0);
+}
+
 void set_interval(cloche_manager *m, uint64_t milliseconds)
 {
 	cloche_manager_options options = CLOCHE_MANAGER_OPTIONS_INIT;
@@ -52,8 +60,8 @@ cloche_manager *open_manager(void)
 		tap_bail(__FILE__, __LINE__, err.message);
 	set_max_runs(m, 0);
 	set_interval(m, 0);
-	cloche_sandbox_set_memory(cloche_manager_defaults(m), 64 << 20);
-	cloche_sandbox_set_limits_best_effort(cloche_manager_defaults(m), true);
+	must(cloche_sandbox_set(cloche_manager_defaults(m), "memory", "64m", &err) == 0);
+	must(cloche_sandbox_set(cloche_manager_defaults(m), "limits", "best-effort", &err) == 0);
 	return m;
 }
 

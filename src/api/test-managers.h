@@ -11,6 +11,7 @@ extern cloche_err err; /* of the last call that failed */
 /* Without a bound on runs and without a thread; its sandboxes have little memory. */
 cloche_manager *open_manager(void);
 void set_max_runs(cloche_manager *m, unsigned runs);
+void set_memory(cloche_sandbox *sb, uint64_t bytes);
 void set_interval(cloche_manager *m, uint64_t milliseconds);
 void set_lifetime(cloche_manager *m, uint64_t milliseconds);
 void clean_up_at_exit(cloche_manager *m);

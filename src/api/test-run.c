@@ -141,7 +141,7 @@ static void test_a_value_is_on_record(void)
 	cloche_run *run = NULL;
 
 	setenv("CLOCHE_STATE_DIR", dir, 1);
-	must(sb && cloche_sandbox_set_record(sb, "full", &err) == 0);
+	must(sb && cloche_sandbox_set(sb, "record", "full", &err) == 0);
 	must(cloche_run_new_code(
 		     sb, "python", CLOCHE_CODE_EXPRESSION, code, strlen(code), &run, &err) == 0);
 	check_int(cloche_run_execute(run, &err), 0);

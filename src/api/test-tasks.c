@@ -111,7 +111,7 @@ static void test_no_provider_works(void)
 	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_task *task = NULL;
 
-	must(cloche_sandbox_set_provider(sb, "/bin/false", &err) == 0);
+	must(cloche_sandbox_set(sb, "provider", "/bin/false", &err) == 0);
 	check(cloche_sandbox_startup(sb, &err) < 0);
 	check(strstr(err.message, "provider false") != NULL);
 	check_int(create(sb, "never", 0, &task, &err), -CLOCHE_E_CANCELLED);

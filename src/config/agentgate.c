@@ -64,7 +64,7 @@ static int set_provider(const struct reading *r, const struct value *v, struct c
 	const char *name;
 
 	if (provider_name_choose(v->text, &name, &why) == 0)
-		return cloche_sandbox_set_provider(r->sb, name, err);
+		return sandbox_set_provider(r->sb, name, err);
 	err_set(err, E_USAGE, PREFIX "%s=%s: %.400s", v->name, v->text, why.message);
 	err_hint(err, "unset it, or use --provider native, which needs no engine");
 	return -E_USAGE;
@@ -94,10 +94,10 @@ static int set_image(const struct reading *r, const struct value *v, struct cloc
 	char root[512];
 
 	/* As AgentGate does. */
-	if (!r->sb->pull && cloche_sandbox_set_pull(r->sb, "missing", err) < 0)
+	if (!r->sb->pull && sandbox_set_pull(r->sb, "missing", err) < 0)
 		return -err->code;
 	snprintf(root, sizeof(root), "image:%s", v->text);
-	return cloche_sandbox_set_root(r->sb, root, err);
+	return sandbox_set_root(r->sb, root, err);
 }
 
 static int set_user(const struct reading *r, const struct value *v, struct cloche_err *err)
@@ -109,19 +109,19 @@ static int set_user(const struct reading *r, const struct value *v, struct cloch
 
 static int set_cpus(const struct reading *r, const struct value *v, struct cloche_err *err)
 {
-	cloche_sandbox_set_cpus(r->sb, (uint64_t)v->number);
+	sandbox_set_cpus(r->sb, (uint64_t)v->number);
 	return 0;
 }
 
 static int set_memory(const struct reading *r, const struct value *v, struct cloche_err *err)
 {
-	cloche_sandbox_set_memory(r->sb, (uint64_t)v->number);
+	sandbox_set_memory(r->sb, (uint64_t)v->number);
 	return 0;
 }
 
 static int set_timeout(const struct reading *r, const struct value *v, struct cloche_err *err)
 {
-	cloche_sandbox_set_timeout(r->sb, (uint64_t)v->number);
+	r->sb->timeout_ms = (uint64_t)v->number;
 	return 0;
 }
 

@@ -342,7 +342,7 @@ static int read_dns(struct config *c, yaml_node_t *value, void *into)
 		r = buf_printf(&text, "%s%s", i > 0 ? "," : "", servers[i]);
 	if (r < 0 || !buf_cstr(&text))
 		return r < 0 ? r : err_nomem(c->err);
-	return cloche_sandbox_set_upstream_dns(c->sb, buf_data(&text), &why) < 0
+	return sandbox_set_upstream_dns(c->sb, buf_data(&text), &why) < 0
 		       ? config_bad(c, value, why.message)
 		       : 0;
 }

@@ -244,7 +244,7 @@ static void test_connect_to(void)
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		struct sandbox_connect_to c;
 
-		check_int(cloche_sandbox_add_connect_to(sb, good[i].rule, &err), 0);
+		check_int(cloche_sandbox_set(sb, "connect-to", good[i].rule, &err), 0);
 		must(strv_count(sb->connect_to) == i + 1);
 		must(sandbox_parse_connect_to(sb->connect_to[i], &c));
 		check_str(host_str(&c.host), good[i].host);
@@ -253,7 +253,7 @@ static void test_connect_to(void)
 		check_int(c.to_port, good[i].to_port);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		if (cloche_sandbox_add_connect_to(sb, bad[i], &err) != -CLOCHE_E_USAGE)
+		if (cloche_sandbox_set(sb, "connect-to", bad[i], &err) != -CLOCHE_E_USAGE)
 			tap_fail("\"%s\" was taken", bad[i]);
 }
 
@@ -264,12 +264,12 @@ static void test_limits_from_text(void)
 		{"timeout", "0"}, {"timeout", "5 m"}, {"output-limit", "x"}, {"nonsense", "1"}};
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
 
-	check_int(cloche_sandbox_set_limit(sb, "timeout", "500ms", &err), 0);
+	check_int(cloche_sandbox_set(sb, "timeout", "500ms", &err), 0);
 	check_int(sb->timeout_ms, 500);
-	check_int(cloche_sandbox_set_limit(sb, "cpus", "0.5", &err), 0);
+	check_int(cloche_sandbox_set(sb, "cpus", "0.5", &err), 0);
 	check_int(sb->limits.cpus_milli, 500);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		if (cloche_sandbox_set_limit(sb, bad[i][0], bad[i][1], &err) != -CLOCHE_E_USAGE)
+		if (cloche_sandbox_set(sb, bad[i][0], bad[i][1], &err) != -CLOCHE_E_USAGE)
 			tap_fail("%s \"%s\" was taken", bad[i][0], bad[i][1]);
 }
 
@@ -277,12 +277,12 @@ static void test_workspace_is_writable(void)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
 
-	check_int(cloche_sandbox_set_workspace(sb, dir, &err), 0);
+	check_int(cloche_sandbox_set(sb, "workspace", dir, &err), 0);
 	must(sb->mounts_n == 1);
 	check_z(sb->mounts[0].target, "/workspace");
 	check(!sb->mounts[0].ro);
-	check_int(cloche_sandbox_set_workspace(sb, "/", &err), -CLOCHE_E_USAGE);
-	check_int(cloche_sandbox_set_workspace(sb, "/no/such/place", &err), -CLOCHE_E_SYSTEM);
+	check_int(cloche_sandbox_set(sb, "workspace", "/", &err), -CLOCHE_E_USAGE);
+	check_int(cloche_sandbox_set(sb, "workspace", "/no/such/place", &err), -CLOCHE_E_SYSTEM);
 }
 
 static void test_a_later_secret_replaces_one_of_its_name(void)

@@ -57,7 +57,7 @@ static int take_config(cloche_sandbox *sb, const struct image_config *c, struct 
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-int cloche_sandbox_set_pull(cloche_sandbox *sb, const char *when, cloche_err *err)
+int sandbox_set_pull(cloche_sandbox *sb, const char *when, cloche_err *err)
 {
 	if (strcmp(when, "missing") != 0 && strcmp(when, "never") != 0 &&
 		strcmp(when, "always") != 0)

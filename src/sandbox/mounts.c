@@ -170,7 +170,7 @@ int sandbox_put_workspace(
 	return r < 0 ? r : set_string(&sb->workspace, source, err);
 }
 
-int cloche_sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err)
+int sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err)
 {
 	bool hidden = str_ends(str_from(dir), STR(":" SANDBOX_WORKSPACE));
 	_cleanup_(freep) char *real = NULL, *named = NULL;

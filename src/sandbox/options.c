@@ -119,25 +119,24 @@ int option_set(cloche_sandbox *sb, const struct sandbox_option *o, const char *v
 	return r;
 }
 
+/* Take a setting away. */
+static int option_unset(cloche_sandbox *sb, const struct sandbox_option *o, struct cloche_err *err)
+{
+	if (o->set && o->unset)
+		return o->set(sb, NULL, err);
+	if (o->set || o->type < OPTION_SIZE || o->type > OPTION_TIME)
+		return err_set(err, E_USAGE, "%s: a value is missing", o->name);
+	take_number(sb, o, 0);
+	return 0;
+}
+
 int cloche_sandbox_set(cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
 {
 	const struct sandbox_option *o = option_find(name);
 
 	if (!o)
 		return err_set(err, E_USAGE, "unknown option \"%s\"", name);
-	if (o->argument && !value)
-		return err_set(err, E_USAGE, "%s: a value is missing", name);
-	return option_set(sb, o, value, err);
-}
-
-int cloche_sandbox_set_limit(
-	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
-{
-	const struct sandbox_option *o = option_find(name);
-
-	if (!o || o->type < OPTION_SIZE || o->type > OPTION_TIME)
-		return err_set(err, E_USAGE, "unknown limit \"%s\"", name);
-	return option_set(sb, o, value, err);
+	return o->argument && !value ? option_unset(sb, o, err) : option_set(sb, o, value, err);
 }
 
 int cloche_parse_duration(const char *text, uint64_t *ret_milliseconds, cloche_err *err)

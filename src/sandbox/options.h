@@ -46,6 +46,7 @@ struct sandbox_option {
 	size_t offset; /* in cloche_sandbox */
 	/* Apply the option; NULL: the value is parsed by the type. */
 	int (*set)(cloche_sandbox *sb, const char *value, cloche_err *err);
+	bool unset;           /* set takes NULL, for none */
 	uint64_t least, most; /* limits of the value; most is only for OPTION_COUNT */
 	const char *config;   /* key under resource_limits in a configuration file */
 	enum option_ask ask;

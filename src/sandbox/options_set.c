@@ -123,11 +123,11 @@ int option_limits(cloche_sandbox *sb, const char *value, cloche_err *err)
 	if (!best_effort && strcmp(value, "strict") != 0)
 		return err_set(
 			err, E_USAGE, "--limits is strict or best-effort, not \"%s\"", value);
-	cloche_sandbox_set_limits_best_effort(sb, best_effort);
+	sandbox_set_limits_best_effort(sb, best_effort);
 	return 0;
 }
 
 int option_no_record(cloche_sandbox *sb, const char *value, cloche_err *err)
 {
-	return cloche_sandbox_set_record(sb, "none", err);
+	return sandbox_set_record(sb, "none", err);
 }

@@ -53,7 +53,7 @@ bool sandbox_env_is_default(const char *name, const char *value)
 	return false;
 }
 
-int cloche_sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
+int sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
 	const char *found;
 	int r = provider_name_find(name, &found, err);
@@ -73,12 +73,7 @@ int cloche_provider_register(const char *name, const char *path, cloche_err *err
 	return provider_name_register(name, path, err);
 }
 
-const char *cloche_provider_name(size_t i)
-{
-	return provider_name_at(i);
-}
-
-int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err)
+int sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err)
 {
 	_cleanup_(freep) char *dir = NULL;
 	int r, fd;
@@ -99,7 +94,7 @@ int cloche_sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *er
 	return set_string(&sb->root_dir, dir, err);
 }
 
-int cloche_sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err *err)
+int sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err *err)
 {
 	struct str rest = str_from(path);
 
@@ -114,7 +109,7 @@ int cloche_sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err 
 	return strv_add(&sb->opened, str_from(path)) < 0 ? err_nomem(err) : 0;
 }
 
-int cloche_sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err)
+int sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err)
 {
 	if (dir[0] != '/')
 		return err_set(err, E_USAGE, "working directory \"%s\" is not absolute", dir);
@@ -221,7 +216,7 @@ int cloche_sandbox_add_secrets(cloche_sandbox *sb, const cloche_secrets *secrets
 	return set_empty(sb, secrets, err);
 }
 
-int cloche_sandbox_add_upstream_ca(cloche_sandbox *sb, const char *pem_file, cloche_err *err)
+int sandbox_add_upstream_ca(cloche_sandbox *sb, const char *pem_file, cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf pem = BUF_INIT(MAX_PEM);
 	char *joined;
@@ -271,7 +266,7 @@ bool sandbox_parse_connect_to(const char *rule, struct sandbox_connect_to *ret)
 	       take_port(&rest, &ret->to_port);
 }
 
-int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err)
+int sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_err *err)
 {
 	struct sandbox_connect_to parsed;
 
@@ -285,7 +280,7 @@ int cloche_sandbox_add_connect_to(cloche_sandbox *sb, const char *rule, cloche_e
 	return strv_add(&sb->connect_to, str_from(rule)) < 0 ? err_nomem(err) : 0;
 }
 
-int cloche_sandbox_set_keep_changes(cloche_sandbox *sb, const char *dir, cloche_err *err)
+int sandbox_set_keep_changes(cloche_sandbox *sb, const char *dir, cloche_err *err)
 {
 	_cleanup_(freep) char *named = dir ? fs_absolute(dir) : NULL;
 
@@ -294,7 +289,7 @@ int cloche_sandbox_set_keep_changes(cloche_sandbox *sb, const char *dir, cloche_
 	return set_string(&sb->keep_changes, named, err);
 }
 
-int cloche_sandbox_set_network_log(cloche_sandbox *sb, const char *file, cloche_err *err)
+int sandbox_set_network_log(cloche_sandbox *sb, const char *file, cloche_err *err)
 {
 	return set_string(&sb->network_log, file, err);
 }
@@ -304,43 +299,23 @@ void cloche_sandbox_set_network_log_fd(cloche_sandbox *sb, int fd)
 	sb->network_log_fd = fd;
 }
 
-void cloche_sandbox_set_memory(cloche_sandbox *sb, uint64_t bytes)
+void sandbox_set_memory(cloche_sandbox *sb, uint64_t bytes)
 {
 	sb->limits.memory_bytes = bytes;
 	sb->memory_optional = false;
 }
 
-void cloche_sandbox_set_cpus(cloche_sandbox *sb, uint64_t millicpus)
+void sandbox_set_cpus(cloche_sandbox *sb, uint64_t millicpus)
 {
 	sb->limits.cpus_milli = millicpus;
 	sb->cpus_optional = false;
 }
 
-void cloche_sandbox_set_pids(cloche_sandbox *sb, uint64_t count)
-{
-	sb->limits.pids = count;
-}
-
-void cloche_sandbox_set_timeout(cloche_sandbox *sb, uint64_t milliseconds)
-{
-	sb->timeout_ms = milliseconds;
-}
-
-void cloche_sandbox_set_output_limit(cloche_sandbox *sb, uint64_t bytes)
-{
-	sb->output_limit = bytes;
-}
-
-void cloche_sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort)
+void sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort)
 {
 	sb->best_effort = best_effort;
 	if (!best_effort)
 		sb->memory_optional = sb->cpus_optional = false;
-}
-
-void cloche_sandbox_set_nested(cloche_sandbox *sb, bool nested)
-{
-	sb->nested = nested;
 }
 
 static bool is_label_key(struct str s)
@@ -349,7 +324,7 @@ static bool is_label_key(struct str s)
 	       str_is_all(s, STR_LOWER STR_UPPER STR_DIGITS "-_.");
 }
 
-int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *err)
+int sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *err)
 {
 	struct str text = str_from(label), key = str_prefix(text, str_chr(text, '='));
 	_cleanup_(freep) char *name = str_dup(key);
@@ -371,11 +346,6 @@ int cloche_sandbox_add_label(cloche_sandbox *sb, const char *label, cloche_err *
 	return strv_env_set(&sb->labels, name, label + key.n + 1) < 0 ? err_nomem(err) : 0;
 }
 
-void cloche_sandbox_set_ttl(cloche_sandbox *sb, uint64_t milliseconds)
-{
-	sb->ttl_ms = milliseconds;
-}
-
 /* known ends with NULL. NULL is fine, too. */
 static bool is_one_of(const char *word, const char *const *known)
 {
@@ -384,7 +354,7 @@ static bool is_one_of(const char *word, const char *const *known)
 	return !word || *known;
 }
 
-int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err)
+int sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_err *err)
 {
 	static const char *const known[] = {"shell", "node", "python", NULL};
 
@@ -394,7 +364,7 @@ int cloche_sandbox_set_runtime(cloche_sandbox *sb, const char *runtime, cloche_e
 	return set_string(&sb->runtime, runtime, err);
 }
 
-int cloche_sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err)
+int sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err)
 {
 	/* It becomes a part of the PATH. */
 	if (dir && (!dir[0] || strchr(dir, ':')))
@@ -403,7 +373,7 @@ int cloche_sandbox_set_venv(cloche_sandbox *sb, const char *dir, cloche_err *err
 	return set_string(&sb->venv, dir, err);
 }
 
-int cloche_sandbox_set_package_manager(cloche_sandbox *sb, const char *name, cloche_err *err)
+int sandbox_set_package_manager(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
 	static const char *const known[] = {"npm", "pnpm", "yarn", "bun", NULL};
 
@@ -413,7 +383,7 @@ int cloche_sandbox_set_package_manager(cloche_sandbox *sb, const char *name, clo
 	return set_string(&sb->package_manager, name, err);
 }
 
-int cloche_sandbox_set_record(cloche_sandbox *sb, const char *record, cloche_err *err)
+int sandbox_set_record(cloche_sandbox *sb, const char *record, cloche_err *err)
 {
 	static const char *const known[] = {"ops", "full", "none", NULL};
 
@@ -422,7 +392,7 @@ int cloche_sandbox_set_record(cloche_sandbox *sb, const char *record, cloche_err
 	return set_string(&sb->kept_record, record, err);
 }
 
-int cloche_sandbox_set_record_sync(cloche_sandbox *sb, const char *sync, cloche_err *err)
+int sandbox_set_record_sync(cloche_sandbox *sb, const char *sync, cloche_err *err)
 {
 	static const char *const known[] = {"always", "interval", "never", NULL};
 
@@ -432,7 +402,7 @@ int cloche_sandbox_set_record_sync(cloche_sandbox *sb, const char *sync, cloche_
 	return set_string(&sb->record_sync, sync, err);
 }
 
-int cloche_sandbox_set_offline(cloche_sandbox *sb, const char *record, cloche_err *err)
+int sandbox_set_offline(cloche_sandbox *sb, const char *record, cloche_err *err)
 {
 	if (record && !record[0])
 		return err_set(err, E_USAGE, "--offline needs a sandbox or a file");
@@ -444,7 +414,7 @@ bool sandbox_is_recorded(const cloche_sandbox *sb)
 	return sb->kept_record && strcmp(sb->kept_record, "full") == 0;
 }
 
-int cloche_sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err)
+int sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err)
 {
 	int r = rundir_check_name(name, err);
 

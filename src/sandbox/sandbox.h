@@ -140,6 +140,47 @@ char *sandbox_describe_command(const char *const *argv, size_t code_arg);
  * without a network, for an allowlist of every host, and for each socket that is mounted. */
 void sandbox_tell_doubtful(const cloche_sandbox *sb, cloche_warning_fn fn, void *user);
 
+/* --- options of options.def that have code of their own: cloche_sandbox_set() calls it --- */
+
+_warn_unused_ int sandbox_set_workspace(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_workdir(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_root(cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_pull(cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_keep_changes(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_provider(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_network_log(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_name(cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_runtime(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_venv(cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_package_manager(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_record(cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_record_sync(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_offline(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_upstream_dns(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_allow_write(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_add_tool(cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_add_upstream_ca(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_add_connect_to(
+	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_add_label(cloche_sandbox *sb, const char *value, struct cloche_err *err);
+
+/* Limits that somebody asks for; 0: none. */
+void sandbox_set_memory(cloche_sandbox *sb, uint64_t bytes);
+void sandbox_set_cpus(cloche_sandbox *sb, uint64_t millicpus);
+void sandbox_set_limits_best_effort(cloche_sandbox *sb, bool best_effort);
+
 static inline void cloche_sandbox_freep(cloche_sandbox **sb)
 {
 	cloche_sandbox_free(*sb);

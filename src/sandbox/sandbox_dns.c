@@ -45,7 +45,7 @@ static int dns_server_add(struct buf *out, struct str text)
 		out, v6 ? "%s[%s]:%u" : "%s%s:%u", buf_len(out) ? "," : "", name, (unsigned)number);
 }
 
-int cloche_sandbox_set_upstream_dns(cloche_sandbox *sb, const char *servers, cloche_err *err)
+int sandbox_set_upstream_dns(cloche_sandbox *sb, const char *servers, cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(1024);
 	struct str rest = str_from(servers ? servers : "");

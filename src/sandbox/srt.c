@@ -175,7 +175,7 @@ static int take_git_config(
 	if (access(path, F_OK) < 0)
 		return 0;
 	srt_tell(s, row->key, "true", "as --allow-write .git/config");
-	return cloche_sandbox_allow_write(s->sb, path, err);
+	return sandbox_allow_write(s->sb, path, err);
 }
 
 /* --- credentials --- */

@@ -435,5 +435,5 @@ int srt_files_settle(struct srt *s, struct cloche_err *err)
 	/* cloche_srt_explain() changes nothing. */
 	for (size_t i = 0; !s->fn && r == 0 && i < s->places_n; i++)
 		r = mount(s, effects, i, err);
-	return r < 0 ? r : cloche_sandbox_set_workdir(s->sb, s->cwd, err);
+	return r < 0 ? r : sandbox_set_workdir(s->sb, s->cwd, err);
 }

@@ -125,23 +125,21 @@ static void test_set_by_name(void)
 /* A default limit that is set has been asked for. */
 static void test_optional_limits(void)
 {
-	for (int how = 0; how < 3; how++) {
+	for (int how = 0; how < 2; how++) {
 		_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new(),
 							       *copy = NULL;
 
 		must(sb);
 		sb->memory_optional = sb->cpus_optional = true;
 		if (how == 0)
-			cloche_sandbox_set_memory(sb, 1 << 30);
-		else if (how == 1)
-			must(cloche_sandbox_set_limit(sb, "memory", "1g", &err) == 0);
+			must(cloche_sandbox_set(sb, "memory", NULL, &err) == 0);
 		else
 			must(cloche_sandbox_set(sb, "memory", "1g", &err) == 0);
 		check(!sb->memory_optional && sb->cpus_optional);
 		must(cloche_sandbox_set(sb, "limits", "best-effort", &err) == 0);
 		copy = sandbox_copy(sb);
 		check(copy && !copy->memory_optional && copy->cpus_optional);
-		must(cloche_sandbox_set_limit(sb, "cpus", "2", &err) == 0);
+		must(cloche_sandbox_set(sb, "cpus", "2", &err) == 0);
 		check(!sb->cpus_optional);
 		must(cloche_sandbox_set(copy, "limits", "strict", &err) == 0);
 		check(!copy->cpus_optional);
@@ -167,8 +165,23 @@ static void test_unknown_and_missing(void)
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
 
 	check_int(cloche_sandbox_set(sb, "colour", "red", &err), -E_USAGE);
-	check_int(cloche_sandbox_set(sb, "memory", NULL, &err), -E_USAGE);
-	check_int(cloche_sandbox_set_limit(sb, "workspace", "/tmp", &err), -E_USAGE);
+	check_int(cloche_sandbox_set(sb, "workspace", NULL, &err), -E_USAGE);
+	check_int(cloche_sandbox_set(sb, "label", NULL, &err), -E_USAGE);
+	check_int(cloche_sandbox_set(sb, "root", NULL, &err), -E_USAGE);
+}
+
+static void test_taken_away(void)
+{
+	static const char *const set[][2] = {{"memory", "64m"}, {"timeout", "3s"}, {"venv", "v"},
+		{"runtime", "node"}, {"record", "ops"}, {"offline", "x"}, {"dns", "127.0.0.1"}};
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+	for (size_t i = 0; i < ARRAY_SIZE(set); i++) {
+		check_int(cloche_sandbox_set(sb, set[i][0], set[i][1], &err), 0);
+		check_int(cloche_sandbox_set(sb, set[i][0], NULL, &err), 0);
+	}
+	check(sb->limits.memory_bytes == 0 && sb->timeout_ms == 0);
+	check(!sb->venv && !sb->runtime && !sb->kept_record && !sb->offline && !sb->upstream_dns);
 }
 
 /* What is said twice either counts as it was said last, or adds. */
@@ -242,8 +255,8 @@ static void test_record_says_whether_it_is_recorded(void)
 		_cleanup_(freep) char *text = NULL;
 		char said[32];
 
-		must(sb && cloche_sandbox_set_runtime(sb, rows[i].runtime, &err) == 0);
-		must(cloche_sandbox_set_record(sb, rows[i].record, &err) == 0);
+		must(sb && cloche_sandbox_set(sb, "runtime", rows[i].runtime, &err) == 0);
+		must(cloche_sandbox_set(sb, "record", rows[i].record, &err) == 0);
 		text = sandbox_describe(sb);
 		snprintf(said, sizeof(said), "\"record\": \"%s\"", rows[i].said);
 		check(text && strstr(text, said));
@@ -278,6 +291,7 @@ int main(void)
 	run_test(test_optional_limits);
 	run_test(test_bad_values);
 	run_test(test_unknown_and_missing);
+	run_test(test_taken_away);
 	run_test(test_repeated);
 	run_test(test_copy);
 	run_test(test_record);

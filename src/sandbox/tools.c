@@ -128,7 +128,7 @@ int sandbox_add_needs(cloche_sandbox *sb, const char *file, struct cloche_err *e
 	return sb->root == ROOM_ROOT_HOST ? add(sb, file, true, NULL, err) : 0;
 }
 
-int cloche_sandbox_add_tool(cloche_sandbox *sb, const char *tool, cloche_err *err)
+int sandbox_add_tool(cloche_sandbox *sb, const char *tool, cloche_err *err)
 {
 	_cleanup_(freep) char *path = strchr(tool, '/') ? fs_absolute(tool) : strdup(tool);
 	int r;
