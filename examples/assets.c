@@ -45,10 +45,11 @@ static int use(const cloche_instance *sandbox, FILE *file, cloche_err *err)
 	int r = cloche_files_open(sandbox, 0, 0, &files, err);
 
 	if (r == 0)
-		r = cloche_assets_upload(files, "/tmp/in/file", next_piece, file, ref, err);
+		r = cloche_assets_upload(
+			files, "/tmp/in/file", cloche_from_fn(next_piece, file), ref, err);
 	if (r == 0)
-		r = cloche_assets_upload_data(
-			files, "/tmp/in/hello", text, strlen(text), hello, err);
+		r = cloche_assets_upload(
+			files, "/tmp/in/hello", cloche_from_data(text, strlen(text)), hello, err);
 	/* What is in the sandbox already, whoever wrote it. */
 	if (r == 0)
 		r = cloche_assets_keep(files, "/bin/sh", MAX_BYTES, ref, err);

@@ -22,8 +22,8 @@ static int use(cloche_files *files, cloche_err *err)
 	if (r < 0)
 		return r;
 	printf("nobody is %u:%u\n", uid, gid);
-	r = cloche_files_write_data(files, "/tmp/notes/today.txt", CLOCHE_FILES_PARENTS,
-		CLOCHE_FILES_KEEP_MODE, text, sizeof(text) - 1, err);
+	r = cloche_files_write(files, "/tmp/notes/today.txt", CLOCHE_FILES_PARENTS,
+		CLOCHE_FILES_KEEP_MODE, cloche_from_data(text, sizeof(text) - 1), err);
 
 	if (r == 0)
 		r = cloche_files_list(files, "/tmp/notes", print, NULL, err);

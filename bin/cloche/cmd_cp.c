@@ -158,10 +158,11 @@ static int stream_in(struct copy *c, bool is_directory)
 	int r;
 
 	if (is_directory || c->recursive)
-		r = cloche_files_tar_put(c->f, c->to.path, stream_source, &in, c->err);
+		r = cloche_files_tar_put(
+			c->f, c->to.path, cloche_from_fn(stream_source, &in), c->err);
 	else
-		r = cloche_files_write(
-			c->f, c->to.path, 0, CLOCHE_FILES_KEEP_MODE, stream_source, &in, c->err);
+		r = cloche_files_write(c->f, c->to.path, 0, CLOCHE_FILES_KEEP_MODE,
+			cloche_from_fn(stream_source, &in), c->err);
 	return stream_error(&in, r, "standard input", c->err);
 }
 

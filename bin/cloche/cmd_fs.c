@@ -100,9 +100,10 @@ static int write_with(const struct fs_request *q, unsigned flags)
 	flags |= o->in_place ? CLOCHE_FILES_IN_PLACE : 0;
 	flags |= o->is_new ? CLOCHE_FILES_NEW : 0;
 	if (o->data)
-		return cloche_files_write_data(
-			q->f, q->v[0], flags, mode, o->data, strlen(o->data), q->err);
-	r = cloche_files_write(q->f, q->v[0], flags, mode, stream_source, &in, q->err);
+		return cloche_files_write(q->f, q->v[0], flags, mode,
+			cloche_from_data(o->data, strlen(o->data)), q->err);
+	r = cloche_files_write(
+		q->f, q->v[0], flags, mode, cloche_from_fn(stream_source, &in), q->err);
 	return stream_error(&in, r, "standard input", q->err);
 }
 

@@ -22,10 +22,8 @@ extern "C" {
 
 /* Write a whole file in the sandbox, like cloche_files_write() with CLOCHE_FILES_PARENTS. ret has
  * room for CLOCHE_ASSET_REF_SIZE characters, and is untouched on failure. */
-CLOCHE_API int cloche_assets_upload(cloche_files *f, const char *path, cloche_files_source source,
-	void *user, char *ret, cloche_err *err);
-CLOCHE_API int cloche_assets_upload_data(cloche_files *f, const char *path, const void *data,
-	size_t length, char *ret, cloche_err *err);
+CLOCHE_API int cloche_assets_upload(
+	cloche_files *f, const char *path, cloche_source from, char *ret, cloche_err *err);
 
 /* Record a file that is already in the sandbox, with its permissions, no matter which program wrote
  * it. Return CLOCHE_E_LIMIT if it is larger than max bytes, CLOCHE_E_BUSY if it changed while it

@@ -109,6 +109,42 @@ typedef int (*cloche_files_sink)(void *user, const void *data, size_t length);
  * abort (CLOCHE_E_CANCELLED); nothing is written then. */
 typedef long (*cloche_files_source)(void *user, void *data, size_t size);
 
+/* Where data comes from: from fn if it is not NULL, else from the descriptor fd up to its end if fd
+ * is not negative, else length bytes at data. Everything is borrowed for the call that takes it. */
+typedef struct cloche_source {
+	const void *data;
+	size_t length;
+	int fd;
+	cloche_files_source fn;
+	void *user;
+} cloche_source;
+
+static inline cloche_source cloche_from_data(const void *data, size_t length)
+{
+	cloche_source from = {NULL, 0, -1, NULL, NULL};
+
+	from.data = data;
+	from.length = length;
+	return from;
+}
+
+static inline cloche_source cloche_from_fd(int fd)
+{
+	cloche_source from = {NULL, 0, -1, NULL, NULL};
+
+	from.fd = fd;
+	return from;
+}
+
+static inline cloche_source cloche_from_fn(cloche_files_source fn, void *user)
+{
+	cloche_source from = {NULL, 0, -1, NULL, NULL};
+
+	from.fn = fn;
+	from.user = user;
+	return from;
+}
+
 /* Read at most length bytes (UINT64_MAX: all) of a regular file, starting at offset. */
 CLOCHE_API int cloche_files_read(cloche_files *f, const char *path, uint64_t offset,
 	uint64_t length, cloche_files_sink sink, void *user, cloche_err *err);
@@ -130,9 +166,7 @@ enum cloche_files_write_flags {
  * which replaces the file at the end. A symbolic link is followed. With APPEND or IN_PLACE the file
  * is written directly instead. */
 CLOCHE_API int cloche_files_write(cloche_files *f, const char *path, unsigned flags, uint32_t mode,
-	cloche_files_source source, void *user, cloche_err *err);
-CLOCHE_API int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags,
-	uint32_t mode, const void *data, size_t length, cloche_err *err);
+	cloche_source from, cloche_err *err);
 
 /* --- changes --- */
 
@@ -206,7 +240,7 @@ CLOCHE_API int cloche_files_tar_get(cloche_files *f, const char *path, bool cont
  * call fails if an entry would lead out, goes through a symbolic link, or is a device. Set-id bits
  * are dropped; owners are kept if that is possible. */
 CLOCHE_API int cloche_files_tar_put(
-	cloche_files *f, const char *path, cloche_files_source source, void *user, cloche_err *err);
+	cloche_files *f, const char *path, cloche_source from, cloche_err *err);
 
 /* Copy between the host and the room, entry by entry: `to` becomes a copy of `from`, or is merged
  * with it. Modes, times and links are kept. On the host everything belongs to the caller, with the

@@ -29,8 +29,8 @@ static int finish(struct files_recorder *recorder, int r, char *ret)
 	return r;
 }
 
-int cloche_assets_upload(cloche_files *f, const char *path, cloche_files_source source, void *user,
-	char *ret, cloche_err *err)
+int cloche_assets_upload(
+	cloche_files *f, const char *path, cloche_source from, char *ret, cloche_err *err)
 {
 	struct files_recorder *recorder;
 	int r = find_recorder(f, &recorder, err);
@@ -38,22 +38,7 @@ int cloche_assets_upload(cloche_files *f, const char *path, cloche_files_source 
 	if (r < 0)
 		return r;
 	recorder_by_reference(recorder, true);
-	r = cloche_files_write(
-		f, path, CLOCHE_FILES_PARENTS, CLOCHE_FILES_KEEP_MODE, source, user, err);
-	return finish(recorder, r, ret);
-}
-
-int cloche_assets_upload_data(cloche_files *f, const char *path, const void *data, size_t length,
-	char *ret, cloche_err *err)
-{
-	struct files_recorder *recorder;
-	int r = find_recorder(f, &recorder, err);
-
-	if (r < 0)
-		return r;
-	recorder_by_reference(recorder, true);
-	r = cloche_files_write_data(
-		f, path, CLOCHE_FILES_PARENTS, CLOCHE_FILES_KEEP_MODE, data, length, err);
+	r = cloche_files_write(f, path, CLOCHE_FILES_PARENTS, CLOCHE_FILES_KEEP_MODE, from, err);
 	return finish(recorder, r, ret);
 }
 

@@ -145,14 +145,14 @@ static int do_contents(struct replaying *p, const struct state_op *op, struct cl
 		c.fd = fd;
 	}
 	if (op->kind == STATE_FS_UNPACK)
-		return files_unpack(
-			p->files, path, op->is_new ? FILES_IS_NEW : 0, next_piece, &c, err);
+		return files_unpack(p->files, path, op->is_new ? FILES_IS_NEW : 0,
+			cloche_from_fn(next_piece, &c), err);
 	if (op->kind == STATE_FS_APPEND)
 		flags |= CLOCHE_FILES_APPEND;
-	if (!op->is_ref)
-		return cloche_files_write_data(
-			p->files, path, flags, mode, op->object.p, op->object.n, err);
-	return cloche_files_write(p->files, path, flags, mode, next_piece, &c, err);
+	return cloche_files_write(p->files, path, flags, mode,
+		op->is_ref ? cloche_from_fn(next_piece, &c)
+			   : cloche_from_data(op->object.p, op->object.n),
+		err);
 }
 
 static int do_tables(struct replaying *p, const struct state_op *op, struct cloche_err *err)

@@ -5,6 +5,7 @@
 #include "files/tar_clean.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 struct reader {
 	cloche_files_sink sink;
@@ -77,15 +78,64 @@ int cloche_files_read_data(cloche_files *f, const char *path, size_t max, void *
 	return r;
 }
 
-static int send_all(
-	struct files_run *run, cloche_files_source source, void *user, struct cloche_err *err)
+struct source_fd {
+	int fd, error;
+};
+
+static long source_read_fd(void *user, void *data, size_t size)
+{
+	struct source_fd *from = user;
+	ssize_t n;
+
+	while ((n = read(from->fd, data, size)) < 0 && errno == EINTR)
+		;
+	from->error = n < 0 ? errno : 0;
+	return n;
+}
+
+static int send_fn(
+	struct files_run *run, cloche_files_source fn, void *user, struct cloche_err *err)
 {
 	int r;
 
 	do
-		r = files_send_from(run, source, user, err);
+		r = files_send_from(run, fn, user, err);
 	while (r == 0);
 	return r < 0 ? r : files_finish(run, err);
+}
+
+/* Send the last piece and the end together, and with the request if that is all, so that the worker
+ * wakes once. */
+static int send_last(struct files_run *run, struct str data, struct cloche_err *err)
+{
+	int r = data.n > 0 ? files_queue(run, data, err) : 0;
+
+	return r == 0 ? files_send_end(run, err) : r;
+}
+
+static int send_data(struct files_run *run, struct str rest, struct cloche_err *err)
+{
+	int r = 0;
+
+	for (; r == 0 && rest.n > FILES_CHUNK; rest = str_from_index(rest, FILES_CHUNK))
+		r = files_send(run, str_prefix(rest, FILES_CHUNK), err);
+	if (r == 0)
+		r = send_last(run, rest, err);
+	return r < 0 ? r : files_finish(run, err);
+}
+
+static int send_all(struct files_run *run, const cloche_source *from, struct cloche_err *err)
+{
+	struct source_fd file = {.fd = from->fd};
+	int r;
+
+	if (from->fn)
+		return send_fn(run, from->fn, from->user, err);
+	if (from->fd < 0)
+		return send_data(run, str_make(from->data, from->length), err);
+	r = send_fn(run, source_read_fd, &file, err);
+	return file.error ? err_sys(err, file.error, "read what is to be written to %s", run->path)
+			  : r;
 }
 
 static int begin_write(struct files_run *run, unsigned flags, uint32_t mode, struct cloche_err *err)
@@ -106,21 +156,12 @@ static int begin_write(struct files_run *run, unsigned flags, uint32_t mode, str
 }
 
 int cloche_files_write(cloche_files *f, const char *path, unsigned flags, uint32_t mode,
-	cloche_files_source source, void *user, cloche_err *err)
+	cloche_source from, cloche_err *err)
 {
 	struct files_run run = {.f = f, .verb = "write", .path = path};
 	int r = begin_write(&run, flags, mode, err);
 
-	return r < 0 ? r : send_all(&run, source, user, err);
-}
-
-/* Send the last piece and the end together, and with the request if that is all, so that the worker
- * wakes once. */
-static int end_write(struct files_run *run, struct str data, struct cloche_err *err)
-{
-	int r = data.n > 0 ? files_queue(run, data, err) : 0;
-
-	return r == 0 ? files_send_end(run, err) : r;
+	return r < 0 ? r : send_all(&run, &from, err);
 }
 
 int files_write_begin(struct files_run *run, unsigned flags, uint32_t mode, struct str data,
@@ -128,21 +169,7 @@ int files_write_begin(struct files_run *run, unsigned flags, uint32_t mode, stru
 {
 	int r = begin_write(run, flags, mode, err);
 
-	return r == 0 ? end_write(run, data, err) : r;
-}
-
-int cloche_files_write_data(cloche_files *f, const char *path, unsigned flags, uint32_t mode,
-	const void *data, size_t length, cloche_err *err)
-{
-	struct files_run run = {.f = f, .verb = "write", .path = path};
-	struct str rest = str_make(data, length);
-	int r = begin_write(&run, flags, mode, err);
-
-	for (; r == 0 && rest.n > FILES_CHUNK; rest = str_from_index(rest, FILES_CHUNK))
-		r = files_send(&run, str_prefix(rest, FILES_CHUNK), err);
-	if (r == 0)
-		r = end_write(&run, rest, err);
-	return r < 0 ? r : files_finish(&run, err);
+	return r == 0 ? send_last(run, data, err) : r;
 }
 
 struct cleaning {
@@ -207,19 +234,18 @@ int cloche_files_tar_get(cloche_files *f, const char *path, bool contents, cloch
 	return r;
 }
 
-int files_unpack(cloche_files *f, const char *path, unsigned flags, cloche_files_source source,
-	void *user, struct cloche_err *err)
+int files_unpack(cloche_files *f, const char *path, unsigned flags, cloche_source from,
+	struct cloche_err *err)
 {
 	const struct files_request q = {
 		.op = FILES_OP_TAR_PUT, .flags = FILES_OWNERS | flags, .path = str_from(path)};
 	struct files_run run = {.f = f, .verb = "unpack into", .path = path};
 	int r = files_begin(&run, &q, err);
 
-	return r < 0 ? r : send_all(&run, source, user, err);
+	return r < 0 ? r : send_all(&run, &from, err);
 }
 
-int cloche_files_tar_put(
-	cloche_files *f, const char *path, cloche_files_source source, void *user, cloche_err *err)
+int cloche_files_tar_put(cloche_files *f, const char *path, cloche_source from, cloche_err *err)
 {
-	return files_unpack(f, path, 0, source, user, err);
+	return files_unpack(f, path, 0, from, err);
 }

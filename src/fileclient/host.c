@@ -88,7 +88,8 @@ int cloche_files_upload_file(
 
 	if (fd < 0)
 		return fd;
-	r = cloche_files_write(f, to, 0, st.st_mode & 0777, host_file_read, &file, err);
+	r = cloche_files_write(
+		f, to, 0, st.st_mode & 0777, cloche_from_fn(host_file_read, &file), err);
 	return file.error ? files_host_error(err, file.error, "read", host_from) : r;
 }
 

@@ -106,7 +106,7 @@ _warn_unused_ int files_write_begin(struct files_run *run, unsigned flags, uint3
 
 /* As cloche_files_tar_put(), with additional flags of the request. */
 _warn_unused_ int files_unpack(cloche_files *f, const char *path, unsigned flags,
-	cloche_files_source source, void *user, struct cloche_err *err);
+	cloche_source from, struct cloche_err *err);
 
 /* --- the host's side of copies --- */
 

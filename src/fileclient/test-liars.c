@@ -238,13 +238,13 @@ static int meet(void (*tell)(struct chan *c), bool wait, int op)
 		r = cloche_files_read_data(f, "x", 1000, &data, &length, &err);
 		break;
 	case 3:
-		r = cloche_files_write(f, "x", 0, 0600, source, NULL, &err);
+		r = cloche_files_write(f, "x", 0, 0600, cloche_from_fn(source, NULL), &err);
 		break;
 	case 4:
 		r = cloche_files_readlink(f, "x", &target, &err);
 		break;
 	case 5:
-		r = cloche_files_write(f, "x", 0, 0600, short_source, &told, &err);
+		r = cloche_files_write(f, "x", 0, 0600, cloche_from_fn(short_source, &told), &err);
 		break;
 	default:
 		r = cloche_files_download(f, "x", to, NULL, &err);
@@ -300,7 +300,8 @@ static void silence_is_an_error(void)
 	close(other);
 	f = start_session(&other);
 	cloche_files_set_timeout(f, 100);
-	check_int(cloche_files_write(f, "x", 0, 0600, source, NULL, &err), -E_BROKEN);
+	check_int(
+		cloche_files_write(f, "x", 0, 0600, cloche_from_fn(source, NULL), &err), -E_BROKEN);
 	check(clock_mono_usec() - began < 5 * USEC_PER_SEC);
 	cloche_files_close(f);
 	close(other);

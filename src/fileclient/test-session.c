@@ -106,8 +106,25 @@ static void check_text(cloche_files *f, const char *path, const char *want)
 static int write_text(cloche_files *f, const char *path, unsigned flags, const char *text)
 {
 	err_clear(&err);
-	return cloche_files_write_data(
-		f, path, flags, CLOCHE_FILES_KEEP_MODE, text, strlen(text), &err);
+	return cloche_files_write(
+		f, path, flags, CLOCHE_FILES_KEEP_MODE, cloche_from_data(text, strlen(text)), &err);
+}
+
+static void contents_of_a_descriptor(void)
+{
+	cloche_files *f = start_worker();
+	int ends[2];
+
+	must(pipe(ends) == 0 && write(ends[1], "piped", 5) == 5);
+	close(ends[1]);
+	check_int(cloche_files_write(f, "fd", 0, 0600, cloche_from_fd(ends[0]), &err), 0);
+	check_text(f, "fd", "piped");
+	close(ends[0]);
+	/* What cannot be read is an error, and leaves what was there. */
+	check_int(cloche_files_write(f, "fd", 0, 0600, cloche_from_fd(ends[0]), &err), -E_SYSTEM);
+	check_int(err.sys_errno, EBADF);
+	check_text(f, "fd", "piped");
+	end_worker(f);
 }
 
 static void contents(void)
@@ -145,7 +162,7 @@ static void contents(void)
 	check_int(st.size, 7);
 	check_int(cloche_files_stat(f, "link", false, &st, &err), 0);
 	check_int(st.type, CLOCHE_NODE_SYMLINK);
-	check_int(cloche_files_write_data(f, "a", 0, 0400, "y", 1, &err), 0);
+	check_int(cloche_files_write(f, "a", 0, 0400, cloche_from_data("y", 1), &err), 0);
 	check_int(cloche_files_stat(f, "a", false, &st, &err), 0);
 	check_int(st.mode, 0400);
 	end_worker(f);
@@ -165,8 +182,8 @@ static void sizes(void)
 		void *got = NULL;
 		size_t n = 0;
 
-		check_int(cloche_files_write_data(
-				  f, "sized", 0, CLOCHE_FILES_KEEP_MODE, data, all[i], &err),
+		check_int(cloche_files_write(f, "sized", 0, CLOCHE_FILES_KEEP_MODE,
+				  cloche_from_data(data, all[i]), &err),
 			0);
 		check_int(cloche_files_read_data(f, "sized", sizeof(data), &got, &n, &err), 0);
 		check(n == all[i] && memcmp(got, data, n) == 0);
@@ -224,7 +241,7 @@ static void large_files(void)
 	cloche_files *f = start_worker();
 	struct big in = {.left = 30000001}, out = {0};
 
-	check_int(cloche_files_write(f, "big", 0, 0600, source_big, &in, &err), 0);
+	check_int(cloche_files_write(f, "big", 0, 0600, cloche_from_fn(source_big, &in), &err), 0);
 	check_int(cloche_files_read(f, "big", 0, UINT64_MAX, sink_big, &out, &err), 0);
 	check_int(out.at, 30000001);
 	check_int(out.left, 0);
@@ -264,18 +281,21 @@ static void giving_up(void)
 	struct big in = {.left = 5000000};
 	int calls = 0, left = 0;
 
-	check_int(cloche_files_write(f, "n", 0, 0600, source_fails, &calls, &err), -E_CANCELLED);
+	check_int(cloche_files_write(f, "n", 0, 0600, cloche_from_fn(source_fails, &calls), &err),
+		-E_CANCELLED);
 	check_int(cloche_files_stat(f, "n", false, &st, &err), -E_NOT_FOUND);
-	check_int(cloche_files_write(f, "n", 0, 0600, source_cancels, f, &err), -E_CANCELLED);
+	check_int(cloche_files_write(f, "n", 0, 0600, cloche_from_fn(source_cancels, f), &err),
+		-E_CANCELLED);
 	check_int(cloche_files_stat(f, "n", false, &st, &err), -E_NOT_FOUND);
-	check_int(cloche_files_write(f, "big", 0, 0600, source_big, &in, &err), 0);
+	check_int(cloche_files_write(f, "big", 0, 0600, cloche_from_fn(source_big, &in), &err), 0);
 	check_int(cloche_files_read(f, "big", 0, UINT64_MAX, sink_fails, NULL, &err), -E_CANCELLED);
 	check_int(cloche_files_stat(f, "big", false, &st, &err), 0);
 	check_int(cloche_files_tar_get(f, "/", true, sink_fails, NULL, &err), -E_CANCELLED);
 	check_int(cloche_files_stat(f, "big", false, &st, &err), 0);
 	/* No directory to write into: the data is thrown away, however much. */
 	in = (struct big){.left = 50000000};
-	check_int(cloche_files_write(f, "no/n", 0, 0600, source_big, &in, &err), -E_NOT_FOUND);
+	check_int(cloche_files_write(f, "no/n", 0, 0600, cloche_from_fn(source_big, &in), &err),
+		-E_NOT_FOUND);
 	check(in.left > 0);
 	check_int(cloche_files_remove(f, "big", false, &err), 0);
 	end_worker(f);
@@ -496,7 +516,8 @@ static void killed_in_the_middle(void)
 		kill(worker, SIGKILL);
 		_exit(0);
 	}
-	check_int(cloche_files_write(f, "never", 0, 0600, source_big, &in, &err), -E_BROKEN);
+	check_int(cloche_files_write(f, "never", 0, 0600, cloche_from_fn(source_big, &in), &err),
+		-E_BROKEN);
 	check_int(cloche_files_stat(f, "never", true, &st, &err), -E_BROKEN);
 	cloche_files_close(f);
 	waitpid(killer, NULL, 0);
@@ -556,6 +577,7 @@ int main(void)
 	root = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(root >= 0 && mkdirat(root, "base", 0755) == 0);
 	run_test(contents);
+	run_test(contents_of_a_descriptor);
 	run_test(sizes);
 	run_test(fifos_do_not_block);
 	run_test(large_files);
