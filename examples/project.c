@@ -18,9 +18,9 @@ int main(int argc, char **argv)
 		puts("there are no such files");
 		return 0;
 	}
-	for (size_t i = 0; (line = cloche_project_ask(project, i)); i++)
+	for (size_t i = 0; (line = project->asks[i]); i++)
 		printf("  %s\n", line);
-	puts(cloche_project_is_trusted(project) ? "obeyed" : "not obeyed without consent");
+	puts(project->is_trusted ? "obeyed" : "not obeyed without consent");
 	cloche_project_free(project);
 	return 0;
 }

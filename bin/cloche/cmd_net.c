@@ -152,9 +152,8 @@ static int net_suggest(struct net_options *o, char *const *operands, cloche_err 
 
 	if (r < 0)
 		return r;
-	yaml = cloche_network_suggestion_yaml(s);
-	ok = o->json ? json_print_text(cloche_network_suggestion_json(s))
-		     : put(STDOUT_FILENO, yaml, strlen(yaml));
+	yaml = s->yaml;
+	ok = o->json ? json_print_text(s->json) : put(STDOUT_FILENO, yaml, strlen(yaml));
 	cloche_network_suggestion_free(s);
 	return ok ? 0 : EXIT_CLOCHE;
 }

@@ -36,7 +36,7 @@ static const char *state_of(const cloche_consent *c)
 		state = err.sys_errno == ENOENT ? "gone" : "refused";
 	else if (!p)
 		state = "gone";
-	else if (strcmp(cloche_project_hash(p), c->hash) != 0)
+	else if (strcmp(p->hash, c->hash) != 0)
 		state = "changed";
 	cloche_project_free(p);
 	return state;
@@ -74,37 +74,35 @@ static int list_consents(const struct trust_options *o, cloche_err *err)
 	return r < 0 ? r : ok ? 0 : EXIT_CLOCHE;
 }
 
-static json_t *gather_lines(
-	const cloche_project *p, const char *(*line)(const cloche_project *p, size_t i))
+static json_t *gather_lines(const char *const *lines)
 {
 	json_t *all = json_array();
 
-	for (size_t i = 0; all && line(p, i); i++)
-		json_array_append_new(all, json_string(line(p, i)));
+	for (; all && *lines; lines++)
+		json_array_append_new(all, json_string(*lines));
 	return all;
 }
 
 static int print_project(const cloche_project *p)
 {
-	const char *dir = cloche_project_dir(p);
+	const char *dir = p->dir;
 	json_t *document = json_pack("{s:o, s:s, s:o, s:b, s:s?, s:o, s:o}", "directory",
-		json_bytes(dir, strlen(dir)), "sha256", cloche_project_hash(p), "files",
-		gather_lines(p, cloche_project_file), "trusted", (int)cloche_project_is_trusted(p),
-		"since", cloche_project_since(p), "asks", gather_lines(p, cloche_project_ask),
-		"changes", gather_lines(p, cloche_project_change));
+		json_bytes(dir, strlen(dir)), "sha256", p->hash, "files", gather_lines(p->files),
+		"trusted", (int)p->is_trusted, "since", p->since, "asks", gather_lines(p->asks),
+		"changes", gather_lines(p->changes));
 
 	return document && json_print(document) ? 0 : EXIT_CLOCHE;
 }
 
 static int consent_to(cloche_project *p, const struct trust_options *o, cloche_err *err)
 {
-	bool asked = !o->yes && !o->json && !cloche_project_is_trusted(p);
+	bool asked = !o->yes && !o->json && !p->is_trusted;
 	char text[128];
 
 	if (!o->json)
 		project_show(p);
-	if (cloche_project_is_trusted(p) && !o->json)
-		say(cloche_project_ask(p, 0) ? "you have consented to this" : "nothing to do");
+	if (p->is_trusted && !o->json)
+		say(p->asks[0] ? "you have consented to this" : "nothing to do");
 	if (asked && !project_can_ask())
 		return wrong_usage(err, "--yes records your consent without asking",
 			"trust: there is no terminal to ask on");
@@ -121,7 +119,7 @@ static int consent_to(cloche_project *p, const struct trust_options *o, cloche_e
 	if (asked && !project_ask_person(p))
 		return wrong_usage(err, "nothing of it is obeyed; --no-config goes on without it",
 			"trust: you did not consent");
-	if ((asked || o->yes) && cloche_project_ask(p, 0)) {
+	if ((asked || o->yes) && p->asks[0]) {
 		int r = cloche_project_trust(p, err);
 
 		if (r < 0)

@@ -17,21 +17,18 @@
 /* Users would not read more than this before a command. */
 enum { ASK_BYTES_MAX = 16 << 10 };
 
-typedef const char *(*lines_fn)(const cloche_project *p, size_t i);
-
 /* Show lines as long as there is room; say how many there are beyond it. */
-static void show_lines(const cloche_project *p, lines_fn lines, size_t *room)
+static void show_lines(const char *const *lines, size_t *room)
 {
-	const char *line;
-	size_t i = 0, more = 0;
+	size_t more = 0;
 
-	for (; (line = lines(p, i)) && strlen(line) + 3 <= *room; i++) {
-		*room -= strlen(line) + 3;
+	for (; *lines && strlen(*lines) + 3 <= *room; lines++) {
+		*room -= strlen(*lines) + 3;
 		(void)put(STDERR_FILENO, "  ", 2);
-		(void)put(STDERR_FILENO, line, strlen(line));
+		(void)put(STDERR_FILENO, *lines, strlen(*lines));
 		(void)put(STDERR_FILENO, "\n", 1);
 	}
-	for (; lines(p, i); i++)
+	for (; *lines; lines++)
 		more++;
 	if (more) {
 		*room = 0;
@@ -43,30 +40,29 @@ size_t project_count(const cloche_project *p)
 {
 	size_t n = 0;
 
-	while (cloche_project_ask(p, n))
+	while (p->asks[n])
 		n++;
 	return n;
 }
 
 void project_show(const cloche_project *p)
 {
-	const char *second = cloche_project_file(p, 1), *since = cloche_project_since(p);
+	const char *second = p->files[1], *since = p->since;
 	size_t room = isatty(STDERR_FILENO) ? ASK_BYTES_MAX : SIZE_MAX;
 
-	say("%s%s%s of %s:", cloche_project_file(p, 0), second ? " and " : "", second ? second : "",
-		cloche_project_dir(p));
-	if (!cloche_project_ask(p, 0))
+	say("%s%s%s of %s:", p->files[0], second ? " and " : "", second ? second : "", p->dir);
+	if (!p->asks[0])
 		say("they only narrow what a sandbox gets, and need no consent");
 	else
 		say("whatever is run there in a sandbox would");
-	show_lines(p, cloche_project_ask, &room);
-	if (!since || cloche_project_is_trusted(p))
+	show_lines(p->asks, &room);
+	if (!since || p->is_trusted)
 		return;
-	if (!cloche_project_change(p, 0))
+	if (!p->changes[0])
 		say("you consented to the same on %s; only the text is different", since);
 	else
 		say("you consented to something else on %s; since then", since);
-	show_lines(p, cloche_project_change, &room);
+	show_lines(p->changes, &room);
 }
 
 bool project_can_ask(void)
@@ -103,9 +99,9 @@ bool project_is_short(const cloche_project *p)
 	const char *line;
 	size_t n = 0;
 
-	for (size_t i = 0; (line = cloche_project_ask(p, i)); i++)
+	for (size_t i = 0; (line = p->asks[i]); i++)
 		n += strlen(line) + 3;
-	for (size_t i = 0; (line = cloche_project_change(p, i)); i++)
+	for (size_t i = 0; (line = p->changes[i]); i++)
 		n += strlen(line) + 3;
 	return n <= ASK_BYTES_MAX;
 }
@@ -114,7 +110,7 @@ static int obey(cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, 
 {
 	int r = 0;
 
-	if (!cloche_project_is_trusted(p) && project_can_ask() && project_is_short(p)) {
+	if (!p->is_trusted && project_can_ask() && project_is_short(p)) {
 		project_show(p);
 		if (project_ask_person(p))
 			r = cloche_project_trust(p, err);
@@ -122,7 +118,7 @@ static int obey(cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, 
 	if (r == 0)
 		r = cloche_project_apply(p, sb, allow, err);
 	if (r == 0)
-		say("using %s", cloche_project_file(p, 0));
+		say("using %s", p->files[0]);
 	return r;
 }
 

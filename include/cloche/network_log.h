@@ -5,6 +5,7 @@
  * the file can hold hostile text. One thread at a time. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "error.h"
@@ -37,8 +38,12 @@ typedef struct cloche_network_summary {
 /* Return the counts of what was read so far. */
 CLOCHE_API cloche_network_summary cloche_network_log_summary(const cloche_network_log *log);
 
-/* An allowlist proposed from a log. */
-typedef struct cloche_network_suggestion cloche_network_suggestion;
+/* An allowlist proposed from a log. The texts are freed with it. */
+typedef struct cloche_network_suggestion {
+	size_t size;      /* of this struct in the library: later versions append members */
+	const char *yaml; /* the allowlist, for cloche_allowlist_add_text() */
+	const char *json; /* the same and what was left out, as one document */
+} cloche_network_suggestion;
 
 /* Read a log and propose the smallest allowlist that its requests need (blocked_only: the blocked
  * requests), with the hosts, ports, paths and methods that were requested. Requests that no entry
@@ -47,11 +52,6 @@ typedef struct cloche_network_suggestion cloche_network_suggestion;
 CLOCHE_API int cloche_network_log_suggest(
 	const char *path, bool blocked_only, cloche_network_suggestion **ret, cloche_err *err);
 CLOCHE_API void cloche_network_suggestion_free(cloche_network_suggestion *s);
-/* Return the allowlist as text for cloche_allowlist_add_text(), or as one JSON document;
- * borrowed. */
-CLOCHE_API const char *cloche_network_suggestion_yaml(const cloche_network_suggestion *s);
-CLOCHE_API const char *cloche_network_suggestion_json(const cloche_network_suggestion *s);
-
 #ifdef __cplusplus
 }
 #endif

@@ -23,7 +23,23 @@
 extern "C" {
 #endif
 
-typedef struct cloche_project cloche_project;
+/* What was read. Lists end with NULL. Everything is freed with the project. */
+typedef struct cloche_project {
+	size_t size;              /* of this struct in the library: later versions append members */
+	const char *dir;          /* with all links resolved; it can hold any byte but NUL */
+	const char *const *files; /* that were read, relative to the directory: one or two */
+	const char *hash;         /* the SHA-256 of what was read, in hexadecimal */
+	/* What the files ask for, in words, one line of printable ASCII of any length each. If
+	 * there are none, the files only restrict. */
+	const char *const *asks;
+	bool is_trusted; /* the files may be applied: they ask for nothing, or the user consents */
+	/* The differences from the user's previous consent, one line each: "+ " before what is new,
+	 * "- " before what is gone. There are also none if there was no consent: see since. */
+	const char *const *changes;
+	/* The time of the user's last consent for this directory ("2026-11-22T22:00:00Z"), or NULL
+	 * if there was none. */
+	const char *since;
+} cloche_project;
 
 /* Read the files of a directory, once: what is shown, consented to and applied is what was read
  * here. *ret is NULL if there are no files; otherwise the caller frees it. CLOCHE_E_DENIED if a
@@ -33,27 +49,7 @@ CLOCHE_API int cloche_project_open(const char *dir, cloche_project **ret, cloche
 /* Free the project. NULL is allowed. */
 CLOCHE_API void cloche_project_free(cloche_project *project);
 
-/* The directory with all links resolved; it can hold any byte but NUL. */
-CLOCHE_API const char *cloche_project_dir(const cloche_project *project);
-/* The files that were read, relative to the directory. i is 0 or 1; NULL after the last. */
-CLOCHE_API const char *cloche_project_file(const cloche_project *project, size_t i);
-/* The SHA-256 of what was read, in hexadecimal. */
-CLOCHE_API const char *cloche_project_hash(const cloche_project *project);
-
-/* What the files ask for, in words, one line of printable ASCII of any length each. i counts from
- * 0; NULL after the last. If there are none, the files only restrict. */
-CLOCHE_API const char *cloche_project_ask(const cloche_project *project, size_t i);
-/* Return true if the files may be applied: they ask for nothing, or the user has consented. */
-CLOCHE_API bool cloche_project_is_trusted(const cloche_project *project);
-/* The differences from the user's previous consent, one line each: "+ " before what is new, "- "
- * before what is gone; NULL after the last. There are also none if there was no consent; see
- * cloche_project_since(). */
-CLOCHE_API const char *cloche_project_change(const cloche_project *project, size_t i);
-/* The time of the user's last consent for this directory ("2026-11-22T22:00:00Z"), or NULL if there
- * was none. */
-CLOCHE_API const char *cloche_project_since(const cloche_project *project);
-
-/* Record that the user consents to what was read. */
+/* Record that the user consents to what was read: is_trusted and since change. */
 CLOCHE_API int cloche_project_trust(cloche_project *project, cloche_err *err);
 
 /* Apply the configuration to sandbox and add the allowlist to allow (NULL: skip it).

@@ -21,7 +21,8 @@ struct remark {
 	char *request, *why;
 };
 
-struct cloche_network_suggestion {
+struct suggestion {
+	cloche_network_suggestion told; /* must be first */
 	struct proposal *proposal;
 	struct remark *remarks;
 	size_t remarks_n, remarks_more, left_out;
@@ -41,7 +42,7 @@ static char *printable(struct str s, size_t max)
 	return r < 0 ? NULL : str_dup(buf_str(&text));
 }
 
-static int remark(cloche_network_suggestion *s, const struct netlog_event *ev, struct str why)
+static int remark(struct suggestion *s, const struct netlog_event *ev, struct str why)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(REMARK_URL * 2);
 	struct remark m = {0};
@@ -101,8 +102,8 @@ static struct str graphql_tag(const struct netlog_event *ev)
 }
 
 /* The request was allowed because of its body. An entry without that condition would allow more. */
-static int add_filtered(cloche_network_suggestion *s, const struct netlog_event *ev,
-	const struct policy_request *req)
+static int add_filtered(
+	struct suggestion *s, const struct netlog_event *ev, const struct policy_request *req)
 {
 	_cleanup_(buf_donep) struct buf why = BUF_INIT(REMARK_NOTE + 64);
 
@@ -113,7 +114,7 @@ static int add_filtered(cloche_network_suggestion *s, const struct netlog_event 
 	return remark(s, ev, buf_str(&why));
 }
 
-static int add_request(cloche_network_suggestion *s, const struct netlog_event *ev, bool allowed)
+static int add_request(struct suggestion *s, const struct netlog_event *ev, bool allowed)
 {
 	struct policy_request req = {.method = ev->method};
 	const char *why = NULL;
@@ -135,7 +136,7 @@ static int add_request(cloche_network_suggestion *s, const struct netlog_event *
 }
 
 /* What a graphql block has refused must not be allowed by another entry either. */
-static int keep_filtered(cloche_network_suggestion *s, const struct netlog_event *ev)
+static int keep_filtered(struct suggestion *s, const struct netlog_event *ev)
 {
 	struct policy_request req = {.method = ev->method};
 	struct host host;
@@ -146,7 +147,7 @@ static int keep_filtered(cloche_network_suggestion *s, const struct netlog_event
 	return proposal_keep_filtered(s->proposal, &req);
 }
 
-static int add_refused(cloche_network_suggestion *s, const struct netlog_event *ev)
+static int add_refused(struct suggestion *s, const struct netlog_event *ev)
 {
 	struct str why = beyond_rules(ev);
 
@@ -155,7 +156,7 @@ static int add_refused(cloche_network_suggestion *s, const struct netlog_event *
 	return keep_filtered(s, ev) < 0 ? -ENOMEM : remark(s, ev, why);
 }
 
-static int add_tunnel(cloche_network_suggestion *s, const struct netlog_event *ev)
+static int add_tunnel(struct suggestion *s, const struct netlog_event *ev)
 {
 	struct policy_request req = {
 		.scheme = POLICY_HTTPS, .host = ev->host, .port = ev->port, .tunnel = true};
@@ -166,7 +167,7 @@ static int add_tunnel(cloche_network_suggestion *s, const struct netlog_event *e
 }
 
 /* A connection that never became a request. */
-static int add_connection(cloche_network_suggestion *s, const struct netlog_event *ev)
+static int add_connection(struct suggestion *s, const struct netlog_event *ev)
 {
 	_cleanup_(buf_donep) struct buf why = BUF_INIT(REMARK_NOTE + 128);
 
@@ -179,7 +180,7 @@ static int add_connection(cloche_network_suggestion *s, const struct netlog_even
 	return remark(s, ev, buf_str(&why));
 }
 
-static int add_event(cloche_network_suggestion *s, const struct netlog_event *ev, bool blocked_only)
+static int add_event(struct suggestion *s, const struct netlog_event *ev, bool blocked_only)
 {
 	bool blocked = netlog_event_is_blocked(ev);
 
@@ -197,7 +198,7 @@ static int add_event(cloche_network_suggestion *s, const struct netlog_event *ev
 }
 
 static int read_log(
-	cloche_network_suggestion *s, const char *path, bool blocked_only, struct cloche_err *err)
+	struct suggestion *s, const char *path, bool blocked_only, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	_cleanup_(netlog_reader_freep) struct netlog_reader *reader = NULL;
@@ -225,7 +226,7 @@ static int read_log(
 
 /* --- the answer --- */
 
-static int write_yaml(cloche_network_suggestion *s)
+static int write_yaml(struct suggestion *s)
 {
 	struct buf *out = &s->yaml;
 	int r = buf_printf(out,
@@ -283,7 +284,7 @@ static json_t *entry_json(const struct proposal_entry *e)
 	return ok ? o : NULL;
 }
 
-static int write_json(cloche_network_suggestion *s)
+static int write_json(struct suggestion *s)
 {
 	_cleanup_json_ json_t *entries = json_array();
 	_cleanup_json_ json_t *remarks = json_array();
@@ -309,23 +310,7 @@ static int write_json(cloche_network_suggestion *s)
 	return 0;
 }
 
-static cloche_network_suggestion *suggestion_new(void)
-{
-	cloche_network_suggestion *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return NULL;
-	s->yaml = BUF_INIT(ALLOWLIST_MAX_TEXT);
-	s->json = BUF_INIT(16 * ALLOWLIST_MAX_TEXT);
-	s->proposal = proposal_new();
-	s->remarks = calloc(REMARKS_MAX, sizeof(*s->remarks));
-	if (s->proposal && s->remarks)
-		return s;
-	cloche_network_suggestion_free(s);
-	return NULL;
-}
-
-void cloche_network_suggestion_free(cloche_network_suggestion *s)
+static void suggestion_free(struct suggestion *s)
 {
 	if (!s)
 		return;
@@ -340,27 +325,41 @@ void cloche_network_suggestion_free(cloche_network_suggestion *s)
 	free(s);
 }
 
+static struct suggestion *suggestion_new(void)
+{
+	struct suggestion *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->yaml = BUF_INIT(ALLOWLIST_MAX_TEXT);
+	s->json = BUF_INIT(16 * ALLOWLIST_MAX_TEXT);
+	s->proposal = proposal_new();
+	s->remarks = calloc(REMARKS_MAX, sizeof(*s->remarks));
+	if (s->proposal && s->remarks)
+		return s;
+	suggestion_free(s);
+	return NULL;
+}
+
+void cloche_network_suggestion_free(cloche_network_suggestion *s)
+{
+	suggestion_free(s ? container_of(s, struct suggestion, told) : NULL);
+}
+
 int cloche_network_log_suggest(
 	const char *path, bool blocked_only, cloche_network_suggestion **ret, cloche_err *err)
 {
-	cloche_network_suggestion *s = suggestion_new();
+	struct suggestion *s = suggestion_new();
 	int r = s ? read_log(s, path, blocked_only, err) : err_nomem(err);
 
 	if (r == 0 && (write_yaml(s) < 0 || write_json(s) < 0))
 		r = err_nomem(err);
-	if (r < 0)
-		cloche_network_suggestion_free(s);
-	else
-		*ret = s;
-	return r;
-}
-
-const char *cloche_network_suggestion_yaml(const cloche_network_suggestion *s)
-{
-	return buf_data(&s->yaml);
-}
-
-const char *cloche_network_suggestion_json(const cloche_network_suggestion *s)
-{
-	return buf_data(&s->json);
+	if (r < 0) {
+		suggestion_free(s);
+		return r;
+	}
+	s->told = (cloche_network_suggestion){
+		.size = sizeof(s->told), .yaml = buf_data(&s->yaml), .json = buf_data(&s->json)};
+	*ret = &s->told;
+	return 0;
 }

@@ -115,7 +115,7 @@ static void check_suggestion(const struct asked *v, int n, bool json, bool block
 	if (cloche_network_log_suggest(path, blocked_only, &s, &err) < 0)
 		tap_fail("%s", err.message);
 	must(s);
-	yaml = cloche_network_suggestion_yaml(s);
+	yaml = s->yaml;
 	for (const char *p = yaml; *p; p++)
 		check((*p >= 0x20 && *p <= 0x7e) || *p == '\n');
 	if (cloche_allowlist_add_text(list, "s", yaml, strlen(yaml), &err) < 0)
@@ -128,7 +128,7 @@ static void check_suggestion(const struct asked *v, int n, bool json, bool block
 	check(!is_allowed(list, "GET", "https://other.test/"));
 	check(!is_allowed(list, "GET", "http://c.a.test/a"));
 	check(!is_allowed(list, "DELETE", "https://a.test/a"));
-	doc = json_loads(cloche_network_suggestion_json(s), 0, NULL);
+	doc = json_loads(s->json, 0, NULL);
 	check(json_array_size(json_object_get(doc, "url_prefixes")) ==
 		cloche_allowlist_count(list));
 	json_decref(doc);
@@ -162,7 +162,7 @@ static char *suggestion_for(const char *text, bool blocked_only)
 	must(fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	must(cloche_network_log_suggest(path, blocked_only, &s, NULL) == 0);
-	copy = strdup(cloche_network_suggestion_yaml(s));
+	copy = strdup(s->yaml);
 	cloche_network_suggestion_free(s);
 	close(fd);
 	return copy;

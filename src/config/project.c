@@ -13,16 +13,18 @@
 
 #include <errno.h>
 
-struct cloche_project {
+struct project_read {
+	cloche_project told; /* must be first */
 	struct found found;
 	char *config_name, *allowlist_name; /* for messages; the second may be NULL */
+	const char *files[3];               /* the same */
 	cloche_allowlist *allow;
 	struct asks asks, changes;
 	char *since;
 	bool trusted;
 };
 
-void cloche_project_free(cloche_project *p)
+static void project_free(struct project_read *p)
 {
 	if (!p)
 		return;
@@ -36,12 +38,33 @@ void cloche_project_free(cloche_project *p)
 	free(p);
 }
 
-static void project_freep(cloche_project **p)
+static void project_freep(struct project_read **p)
 {
-	cloche_project_free(*p);
+	project_free(*p);
 }
 
-static int read_asks(cloche_project *p, struct cloche_err *err)
+void cloche_project_free(cloche_project *project)
+{
+	project_free(project ? container_of(project, struct project_read, told) : NULL);
+}
+
+static void project_tell(struct project_read *p)
+{
+	static const char *const none[] = {NULL};
+
+	p->files[0] = p->config_name;
+	p->files[1] = p->allowlist_name;
+	p->told = (cloche_project){.size = sizeof(p->told),
+		.dir = p->found.dir,
+		.files = p->files,
+		.hash = p->found.hash,
+		.asks = p->asks.lines ? (const char *const *)p->asks.lines : none,
+		.is_trusted = p->trusted,
+		.changes = p->changes.lines ? (const char *const *)p->changes.lines : none,
+		.since = p->since};
+}
+
+static int read_asks(struct project_read *p, struct cloche_err *err)
 {
 	int r;
 
@@ -73,7 +96,7 @@ static bool has_line(const json_t *lines, const char *line)
 	return false;
 }
 
-static bool is_asked(const cloche_project *p, struct str line)
+static bool is_asked(const struct project_read *p, struct str line)
 {
 	for (size_t i = 0; i < p->asks.n; i++)
 		if (str_eq(str_from(p->asks.lines[i]), line))
@@ -81,7 +104,8 @@ static bool is_asked(const cloche_project *p, struct str line)
 	return false;
 }
 
-static int add_change(cloche_project *p, const char *sign, const char *line, struct cloche_err *err)
+static int add_change(
+	struct project_read *p, const char *sign, const char *line, struct cloche_err *err)
 {
 	_cleanup_(ask_line_donep) struct ask_line text = ASK_LINE_INIT;
 
@@ -90,7 +114,7 @@ static int add_change(cloche_project *p, const char *sign, const char *line, str
 	return asks_add(&p->changes, &text, err);
 }
 
-static int project_compare(cloche_project *p, const json_t *old, struct cloche_err *err)
+static int project_compare(struct project_read *p, const json_t *old, struct cloche_err *err)
 {
 	const json_t *line;
 	size_t i;
@@ -105,7 +129,7 @@ static int project_compare(cloche_project *p, const json_t *old, struct cloche_e
 	return r;
 }
 
-static int project_judge(cloche_project *p, struct cloche_err *err)
+static int project_judge(struct project_read *p, struct cloche_err *err)
 {
 	_cleanup_json_ json_t *record = NULL;
 	int r;
@@ -124,7 +148,7 @@ static int project_judge(cloche_project *p, struct cloche_err *err)
 
 int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
 {
-	_cleanup_(project_freep) cloche_project *p = calloc(1, sizeof(*p));
+	_cleanup_(project_freep) struct project_read *p = calloc(1, sizeof(*p));
 	int r = p ? found_open(dir, &p->found, err) : err_nomem(err);
 
 	if (r == 0)
@@ -134,48 +158,16 @@ int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
 	r = read_asks(p, err);
 	if (r == 0)
 		r = project_judge(p, err);
-	if (r == 0)
-		*ret = TAKE_PTR(p);
-	return r;
+	if (r < 0)
+		return r;
+	project_tell(p);
+	*ret = &TAKE_PTR(p)->told;
+	return 0;
 }
 
-const char *cloche_project_dir(const cloche_project *p)
+int cloche_project_trust(cloche_project *project, cloche_err *err)
 {
-	return p->found.dir;
-}
-
-const char *cloche_project_file(const cloche_project *p, size_t i)
-{
-	return i == 0 ? p->config_name : i == 1 ? p->allowlist_name : NULL;
-}
-
-const char *cloche_project_hash(const cloche_project *p)
-{
-	return p->found.hash;
-}
-
-const char *cloche_project_ask(const cloche_project *p, size_t i)
-{
-	return i < p->asks.n ? p->asks.lines[i] : NULL;
-}
-
-bool cloche_project_is_trusted(const cloche_project *p)
-{
-	return p->trusted;
-}
-
-const char *cloche_project_change(const cloche_project *p, size_t i)
-{
-	return i < p->changes.n ? p->changes.lines[i] : NULL;
-}
-
-const char *cloche_project_since(const cloche_project *p)
-{
-	return p->since;
-}
-
-int cloche_project_trust(cloche_project *p, cloche_err *err)
-{
+	struct project_read *p = container_of(project, struct project_read, told);
 	_cleanup_json_ json_t *record = NULL;
 	int r = consent_save(p->found.dir, p->found.hash, p->asks.lines, err);
 
@@ -185,11 +177,12 @@ int cloche_project_trust(cloche_project *p, cloche_err *err)
 	free(TAKE_PTR(p->since));
 	if (consent_load(p->found.dir, &record, NULL) > 0)
 		p->since = str_dup(json_str_at(record, "since"));
+	project_tell(p);
 	return 0;
 }
 
 /* Writes the command that asks for consent, quoted for a shell. */
-static int put_command(const cloche_project *p, struct buf *out)
+static int put_command(const struct project_read *p, struct buf *out)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				    "/._-+:@%,";
@@ -209,7 +202,7 @@ static int put_command(const cloche_project *p, struct buf *out)
 	return buf_add_char(out, '\'');
 }
 
-static int refuse_project(const cloche_project *p, struct cloche_err *err)
+static int refuse_project(const struct project_read *p, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf command = BUF_INIT(4096);
 
@@ -225,8 +218,9 @@ static int refuse_project(const cloche_project *p, struct cloche_err *err)
 }
 
 int cloche_project_apply(
-	const cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
+	const cloche_project *project, cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
 {
+	const struct project_read *p = (const struct project_read *)project;
 	int r;
 
 	if (!p->trusted)

@@ -55,9 +55,9 @@ static void suggest(const char *path, bool has_requests, bool blocked_only)
 		cloche_allowlist_free(list);
 		return;
 	}
-	yaml = cloche_network_suggestion_yaml(s);
+	yaml = s->yaml;
 	check_printable(yaml);
-	check_printable(cloche_network_suggestion_json(s));
+	check_printable(s->json);
 	if (cloche_allowlist_add_text(list, "s", yaml, strlen(yaml), NULL) < 0)
 		abort();
 	cloche_network_suggestion_free(s);
