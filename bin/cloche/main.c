@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
-#include "config.h"
 #include "planted.h"
 
+#include <cloche/version.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static int open_stdio(void)
 
 static int main_version(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	printf("cloche %s\n", CLOCHE_VERSION);
+	printf("cloche %s\n", cloche_version());
 	return 0;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
 #include <cloche/error.h>
+#include <cloche/version.h>
 
 const char *cloche_error_text(int code)
 {
@@ -29,4 +31,9 @@ int cloche_error_exit_status(int code)
 	default:
 		return 125;
 	}
+}
+
+const char *cloche_version(void)
+{
+	return CLOCHE_VERSION;
 }
