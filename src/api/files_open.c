@@ -4,6 +4,7 @@
  * worker outlives the connection that started it and ends when our end of the pair is closed. */
 #include "api/instance.h"
 #include "api/state.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -11,6 +12,10 @@
 #include "ipc/roomctl.h"
 
 #include <sys/socket.h>
+
+/* Generous: a program inside that stops the worker before it starts can hold up its caller so long.
+ */
+#define START_USEC (30 * USEC_PER_SEC)
 
 static void leave(void *user, const struct ctl_exec_started *m)
 {
@@ -34,8 +39,12 @@ static int start(struct client *c, const char *base, uint32_t uid, uint32_t gid,
 	char *argv[] = {path, files, copy, NULL};
 	struct client_io io = CLIENT_IO_INIT;
 	_cleanup_(exec_spec_donep) struct exec_spec spec;
-	const struct client_exec what = {
-		.spec = &spec, .flags = CTL_EXEC_WORKER, .kept = true, .started = leave, .user = c};
+	const struct client_exec what = {.spec = &spec,
+		.flags = CTL_EXEC_WORKER,
+		.kept = true,
+		.start_usec = START_USEC,
+		.started = leave,
+		.user = c};
 	struct client_result result;
 	int r;
 

@@ -107,6 +107,8 @@ struct client_exec {
 	char *note;       /* borrowed: JSON members for a full record; NULL: none */
 	bool kept;        /* the sandbox is kept: a terminal's output comes through a pipe */
 	bool detached;    /* return when it has started; io is not used */
+	/* How long to wait for its start, for what is nobody's command; 0: for ever. */
+	uint64_t start_usec;
 	/* NULL, or called in the waiting thread when it has started (or was found). */
 	void (*started)(void *user, const struct ctl_exec_started *m);
 	void *user;

@@ -3,7 +3,7 @@
  * whoever waits looks now and then at the process at the other end. If it stands still, a question
  * fails, and so do a stop and a command whose time is over; a command that may take any time goes
  * on waiting, but this is said. Slowness is no reason: only the kernel's word that the process is
- * stopped. */
+ * stopped. Only a process that is nobody's command has a limited time to start. */
 #include "base/clock.h"
 #include "base/fs.h"
 #include "client/client_internal.h"
@@ -50,6 +50,15 @@ static bool watch_is_overdue(const struct client *c)
 	return timeout && clock_mono_usec() - c->run->began > timeout;
 }
 
+/* Whether too long has been waited for the start. Somebody inside can stop what is about to start.
+ */
+static bool watch_is_late(const struct client *c)
+{
+	uint64_t limit = c->run && !c->run->started ? c->run->what->start_usec : 0;
+
+	return limit && clock_mono_usec() - c->run->began > limit;
+}
+
 static void watch_tell(struct client *c, pid_t pid)
 {
 	char text[CTL_ID_MAX + 128];
@@ -68,10 +77,16 @@ static void watch_look(struct loop_timer *timer)
 	pid_t pid = watch_peer(c);
 
 	c->stopped = watch_is_stopped(pid) ? c->stopped + 1 : 0;
-	if (c->stopped >= LOOKS && (c->reply || c->ending || watch_is_overdue(c))) {
+	if (c->stopped >= LOOKS &&
+		(c->reply || c->ending || watch_is_overdue(c) || watch_is_late(c))) {
 		c->failed = err_set(&c->failure, E_BUSY, "its supervisor is stopped");
 		err_hint(&c->failure, "\"kill -CONT %d\" continues it, \"cloche rm -f %s\" ends it",
 			(int)pid, c->id);
+	} else if (watch_is_late(c)) {
+		c->failed = err_set(&c->failure, E_BUSY, "the sandbox did not start it in %u s",
+			(unsigned)(c->run->what->start_usec / USEC_PER_SEC));
+		err_hint(&c->failure,
+			"programs inside may stop it: \"cloche stop %s\" ends them all", c->id);
 	} else if (c->stopped == LOOKS) {
 		watch_tell(c, pid);
 	}
