@@ -48,75 +48,12 @@ void *option_at(const cloche_sandbox *sb, const struct sandbox_option *o)
 	return (char *)(uintptr_t)sb + o->offset;
 }
 
-static int option_parse_size(
-	const struct sandbox_option *o, const char *value, uint64_t *ret, struct cloche_err *err)
-{
-	if (parse_size(str_from(value), ret) < 0)
-		return err_set(err, E_USAGE, "%s \"%s\": use a size such as 64k, 512m or 2g",
-			o->name, value);
-	if (*ret >= o->least)
-		return 0;
-	err_set(err, E_USAGE, "%s \"%s\": nothing can start with so little", o->name, value);
-	err_hint(err, "at least %lluk is needed", (unsigned long long)(o->least / 1024));
-	return -E_USAGE;
-}
-
-static int option_parse(
-	const struct sandbox_option *o, const char *value, uint64_t *ret, struct cloche_err *err)
-{
-	struct str s = str_from(value);
-
-	if (o->type == OPTION_SIZE)
-		return option_parse_size(o, value, ret, err);
-	if (o->type == OPTION_CPUS)
-		return parse_cpus(s, ret) == 0
-			       ? 0
-			       : err_set(err, E_USAGE,
-					 "%s \"%s\": use a number such as 0.5 or 2, at least 0.01",
-					 o->name, value);
-	if (o->type == OPTION_COUNT)
-		return parse_u64(s, o->most, ret) == 0 && *ret >= o->least
-			       ? 0
-			       : err_set(err, E_USAGE, "%s \"%s\": use a number from %llu to %llu",
-					 o->name, value, (unsigned long long)o->least,
-					 (unsigned long long)o->most);
-	if (o->type != OPTION_TIME)
-		return -E_INTERNAL;
-	if (parse_duration(s, ret) < 0)
-		return err_set(err, E_USAGE, "%s \"%s\": use a time such as 500ms, 30s or 5m",
-			o->name, value);
-	*ret = MAX(*ret / 1000, (uint64_t)1);
-	return 0;
-}
-
-static void take_number(cloche_sandbox *sb, const struct sandbox_option *o, uint64_t number)
-{
-	uint64_t *at = option_at(sb, o);
-
-	*at = number;
-	/* Somebody asks for it now. */
-	if (at == &sb->limits.memory_bytes)
-		sb->memory_optional = false;
-	else if (at == &sb->limits.cpus_milli)
-		sb->cpus_optional = false;
-}
-
 int option_set(cloche_sandbox *sb, const struct sandbox_option *o, const char *value,
 	struct cloche_err *err)
 {
-	uint64_t parsed = 0;
-	int r;
-
 	if (o->set)
 		return o->set(sb, value, err);
-	if (o->type == OPTION_FLAG) {
-		*(bool *)option_at(sb, o) = true;
-		return 0;
-	}
-	r = option_parse(o, value, &parsed, err);
-	if (r == 0)
-		take_number(sb, o, parsed);
-	return r;
+	return option_ops(o)->set ? option_ops(o)->set(sb, o, value, err) : -E_INTERNAL;
 }
 
 /* Take a setting away. */

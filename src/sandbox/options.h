@@ -3,6 +3,7 @@
 /* The table behind provider/options.def: a description of each option and of each member of a
  * configuration. */
 
+#include "base/json.h"
 #include "sandbox/sandbox.h"
 
 /* How a member is stored, and what a plain option does with its value. */
@@ -22,6 +23,7 @@ enum option_type {
 	OPTION_MOUNTS,
 	OPTION_ALLOWLIST,
 	OPTION_SECRETS,
+	OPTION_TYPES
 };
 
 /* Which part of a key in a configuration file that was found, not named, needs the user's
@@ -53,6 +55,26 @@ struct sandbox_option {
 	const char
 		*record; /* key in the record; NULL: it is left out, or sandbox_describe knows it */
 };
+
+/* What can be done with a member of each type (option_types.c); NULL: nothing. */
+struct option_ops {
+	/* Give copy the member of sb. Return 0 or -ENOMEM. */
+	int (*copy)(const cloche_sandbox *sb, cloche_sandbox *copy, const struct sandbox_option *o);
+	void (*free)(cloche_sandbox *sb, const struct sandbox_option *o);
+	/* For store.h. get returns 0, -EINVAL, -ENOMEM, or -EPROTO for what another version has
+	 * written; secrets: it adds the names of secrets there. */
+	json_t *(*put)(const cloche_sandbox *sb, const struct sandbox_option *o);
+	int (*get)(const json_t *value, cloche_sandbox *sb, const struct sandbox_option *o,
+		char ***secrets);
+	/* For the record (sandbox_describe). */
+	json_t *(*describe)(const cloche_sandbox *sb, const struct sandbox_option *o);
+	/* Read the option's value. */
+	int (*set)(cloche_sandbox *sb, const struct sandbox_option *o, const char *value,
+		struct cloche_err *err);
+};
+const struct option_ops *option_ops(const struct sandbox_option *o);
+/* Return texts as put does. */
+json_t *store_texts(char *const *texts);
 
 /* Return row i, also those without a name; NULL at the end. */
 const struct sandbox_option *option_row(size_t i);

@@ -72,21 +72,6 @@ static bool is_limit(const struct sandbox_option *o)
 	return (o->type >= OPTION_SIZE && o->type <= OPTION_TIME) || strcmp(o->name, "limits") == 0;
 }
 
-static int add_option(json_t *object, const cloche_sandbox *sb, const struct sandbox_option *o)
-{
-	const void *at = option_at(sb, o);
-
-	if (o->type == OPTION_TEXT)
-		return json_put(object, o->record, json_text(*(char *const *)at));
-	if (o->type == OPTION_FLAG)
-		return json_put(object, o->record, json_boolean(*(const bool *)at));
-	if (o->type == OPTION_CPUS && *(const uint64_t *)at)
-		return json_put(object, o->record, json_real((double)*(const uint64_t *)at / 1000));
-	return json_put(object, o->record,
-		*(const uint64_t *)at ? json_integer((json_int_t) * (const uint64_t *)at)
-				      : json_null());
-}
-
 static int add_options(json_t *object, const cloche_sandbox *sb, bool limits)
 {
 	const struct sandbox_option *o;
@@ -94,7 +79,7 @@ static int add_options(json_t *object, const cloche_sandbox *sb, bool limits)
 
 	for (size_t i = 0; r == 0 && (o = option_row(i)); i++)
 		if (o->record && is_limit(o) == limits)
-			r = add_option(object, sb, o);
+			r = json_put(object, o->record, option_ops(o)->describe(sb, o));
 	return r;
 }
 
