@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/fs.h"
+#include "base/fswalk.h"
+#include "tap.h"
+#include "torture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SOMEBODY = 65534, DEEP = 1500, FEW = 40, NO_NAMESPACES = 199 };
+
+static char top[TAP_DIR_BYTES];
+static int top_fd;
+
+/* What a walk met, as "name" for a file, "name(" and ")name" for a directory, "!name" for one that
+ * was missed. */
+struct met {
+	struct buf text;
+	unsigned entries;
+	int errnum;
+	void (*meanwhile)(const struct fswalk_entry *e);
+};
+
+static int add(struct met *m, const char *before, const char *text, const char *after)
+{
+	return buf_printf(&m->text, "%s%s%s ", before, text, after);
+}
+
+static int entry(void *user, const struct fswalk_entry *e)
+{
+	struct met *m = user;
+
+	m->entries++;
+	if (m->meanwhile)
+		m->meanwhile(e);
+	if (e->type == DT_DIR)
+		return FSWALK_INTO;
+	return add(m, "", e->path, "");
+}
+
+static int entered(void *user, const struct fswalk_entry *e, int fd, const struct stat *st)
+{
+	return S_ISDIR(st->st_mode) && fd >= 0 ? add(user, "", e->path, "(") : -EINVAL;
+}
+
+static int left(void *user, const struct fswalk_entry *e)
+{
+	struct stat st;
+
+	/* It is still in the directory that it was in. */
+	return fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode)
+		       ? add(user, ")", e->path, "")
+		       : -EINVAL;
+}
+
+static int missed(void *user, const struct fswalk_entry *e, int errnum)
+{
+	((struct met *)user)->errnum = errnum;
+	return add(user, "!", e->path, "");
+}
+
+static struct fswalk_how telling(struct met *m)
+{
+	*m = (struct met){.text = BUF_INIT(1 << 20)};
+	return (struct fswalk_how){.sorted = true,
+		.user = m,
+		.entry = entry,
+		.entered = entered,
+		.left = left,
+		.missed = missed};
+}
+
+static void make_file(const char *path)
+{
+	int fd = openat(top_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	must(fd >= 0);
+	close(fd);
+}
+
+/* Make so many directories "d" below each other, each with a "leaf" and a directory "z". */
+static void make_levels(const char *name, int levels)
+{
+	int at = dup(top_fd), next;
+
+	for (int i = 0; i < levels; i++) {
+		const char *own = i ? "d" : name;
+
+		must(mkdirat(at, own, 0700) == 0);
+		next = openat(at, own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		must(next >= 0 && symlinkat("nowhere", next, "leaf") == 0 &&
+			mkdirat(next, "z", 0700) == 0);
+		close(at);
+		at = next;
+	}
+	close(at);
+}
+
+static void met_in_order(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+
+	must(mkdirat(top_fd, "t", 0700) == 0 && mkdirat(top_fd, "t/b", 0700) == 0 &&
+		mkdirat(top_fd, "t/b/e", 0700) == 0 && symlinkat("b", top_fd, "t/a") == 0);
+	make_file("t/b/f");
+	make_file("t/c");
+	check_int(fswalk(top_fd, "t", &how), 0);
+	check_str(buf_str(&m.text), "a b( b/e( )b/e b/f )b c ");
+	check_int(m.entries, 5);
+	buf_done(&m.text);
+	how = telling(&m);
+	how.sorted = false;
+	check_int(fswalk(top_fd, "t", &how), 0);
+	check_int(m.entries, 5);
+	buf_done(&m.text);
+	how = telling(&m);
+	check_int(fswalk(top_fd, "t/c", &how), -ENOTDIR);
+	check_int(fswalk(top_fd, "t/a", &how), -ENOTDIR);
+	check_int(fswalk(top_fd, "t/none", &how), -ENOENT);
+	check_int(fs_remove_tree(top_fd, "t"), 0);
+}
+
+static int count(void *user, const struct fswalk_entry *e)
+{
+	++*(unsigned *)user;
+	return e->type == DT_DIR ? FSWALK_INTO : 0;
+}
+
+static int end_at_link(void *user, const struct fswalk_entry *e)
+{
+	if (e->type == DT_DIR)
+		return FSWALK_INTO;
+	return ++*(unsigned *)user == 100 ? 17 : 0;
+}
+
+static void any_depth_with_few_descriptors(void)
+{
+	struct rlimit before, few;
+	unsigned n = 0;
+	struct fswalk_how how = {.user = &n, .entry = count};
+
+	make_levels("deep", DEEP);
+	must(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	few = (struct rlimit){FEW, before.rlim_max};
+	must(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	check_int(fswalk(top_fd, "deep", &how), 0);
+	check_int(n, 3 * DEEP - 1);
+	n = 0;
+	how.sorted = true;
+	check_int(fswalk(top_fd, "deep", &how), 0);
+	check_int(n, 3 * DEEP - 1);
+	n = 0;
+	how.entry = end_at_link;
+	check_int(fswalk(top_fd, "deep", &how), 17);
+	check_int(fs_remove_tree(top_fd, "deep"), 0);
+	must(setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
+
+/* --- a tree that moves: to where a walk that trusts ".." would meet a secret. This lies so deep
+ * that such a walk would not leave the test's directory --- */
+
+#define PLACE "o/o/o/o/o/o"
+enum { PLACE_DEPTH = 6, MOVED_DEPTH = 3 };
+
+static void make_place(void)
+{
+	char path[] = PLACE;
+
+	for (size_t n = 1; n <= strlen(PLACE); n += 2) {
+		char end = path[n];
+
+		path[n] = '\0';
+		must(mkdirat(top_fd, path, 0700) == 0);
+		path[n] = end;
+	}
+	_Static_assert(MOVED_DEPTH < PLACE_DEPTH, "a walk that goes astray leaves the test");
+	make_file(PLACE "/secret");
+}
+
+static void check_place(void)
+{
+	check_int(faccessat(top_fd, PLACE "/secret", F_OK, 0), 0);
+	check_int(fs_remove_tree(top_fd, "o"), 0);
+}
+
+static void move_away(void)
+{
+	must(renameat(top_fd, "deep/d/d/d", top_fd, PLACE "/d") == 0);
+}
+
+/* The directories above it are closed by then. */
+static void move_when_deep(const struct fswalk_entry *e)
+{
+	int depth = 0;
+
+	for (const char *p = e->path; (p = strchr(p, '/')); p++)
+		depth++;
+	if (depth == 3 * FSWALK_OPEN && strcmp(e->name, "d") == 0)
+		move_away();
+	check(strcmp(e->name, "secret") != 0);
+}
+
+static void a_tree_that_is_moved_leads_nowhere(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+
+	make_levels("deep", 4 * FSWALK_OPEN);
+	make_place();
+	m.meanwhile = move_when_deep;
+	how.missed = NULL;
+	check_int(fswalk(top_fd, "deep", &how), -ESTALE);
+	buf_done(&m.text);
+	check_place();
+	check_int(fs_remove_tree(top_fd, "deep"), 0);
+}
+
+static int move_at(void *user)
+{
+	if (++*(int *)user == 9 * FSWALK_OPEN)
+		move_away();
+	return 0;
+}
+
+/* It is removed as far as it is there; nothing is removed where it went. */
+static void removal_of_a_tree_that_is_moved(void)
+{
+	int beats = 0;
+	const struct fs_removal how = {.force = true, .beat = move_at, .user = &beats};
+
+	make_levels("deep", 4 * FSWALK_OPEN);
+	make_place();
+	check_int(fs_remove(top_fd, "deep", &how), 0);
+	check(beats > 9 * FSWALK_OPEN);
+	check_int(faccessat(top_fd, "deep", F_OK, 0), -1);
+	check_place();
+}
+
+/* Each directory becomes a link, or goes, before it is opened. */
+static void exchange(const struct fswalk_entry *e)
+{
+	if (strcmp(e->path, "b") == 0)
+		must(renameat(e->dir, "b", e->dir, "was") == 0 &&
+			symlinkat("../" PLACE, e->dir, "b") == 0);
+	else if (strcmp(e->path, "c") == 0)
+		must(unlinkat(e->dir, "c", AT_REMOVEDIR) == 0);
+	check(strcmp(e->name, "secret") != 0);
+}
+
+static void what_is_exchanged_is_not_followed(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+
+	make_place();
+	must(mkdirat(top_fd, "t", 0700) == 0 && mkdirat(top_fd, "t/b", 0700) == 0 &&
+		mkdirat(top_fd, "t/c", 0700) == 0);
+	m.meanwhile = exchange;
+	check_int(fswalk(top_fd, "t", &how), 0);
+	check_str(buf_str(&m.text), "!b !c ");
+	buf_done(&m.text);
+	check_int(fs_remove_tree(top_fd, "t"), 0);
+	check_place();
+}
+
+/* --- closed directories, as somebody whom modes hold up --- */
+
+static void run_apart(int (*fn)(void), bool as_somebody)
+{
+	bool become = as_somebody && geteuid() == 0;
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0)
+		_exit(become && setresuid(SOMEBODY, SOMEBODY, SOMEBODY) < 0 ? 1 : fn());
+	must(waitpid(pid, &status, 0) == pid);
+	if (status == NO_NAMESPACES << 8)
+		tap_skip("no user namespaces");
+	else
+		check_int(status, 0);
+}
+
+static int mode_of(const char *path)
+{
+	struct stat st;
+
+	return fstatat(top_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (int)(st.st_mode & 07777)
+								    : -1;
+}
+
+static int closed(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+
+	if (mkdirat(top_fd, "free/t", 0700) < 0 || mkdirat(top_fd, "free/t/a", 0700) < 0 ||
+		mkdirat(top_fd, "free/t/a/in", 0700) < 0 || mkdirat(top_fd, "free/t/b", 0700) < 0 ||
+		mkdirat(top_fd, "free/t/b/in", 0400) < 0 || fchmodat(top_fd, "free/t/a", 0, 0) < 0)
+		return 2;
+	if (fswalk(top_fd, "free/t", &how) != 0 || m.errnum != EACCES ||
+		!str_eq(buf_str(&m.text), STR("!a b( b/in( )b/in )b ")))
+		return 3;
+	buf_clear(&m.text);
+	how.need = 0500;
+	how.restore = true;
+	if (fswalk(top_fd, "free/t", &how) != 0 ||
+		!str_eq(buf_str(&m.text), STR("a( a/in( )a/in )a b( b/in( )b/in )b ")))
+		return 4;
+	if (mode_of("free/t/a") != 0 || mode_of("free/t/b/in") != 0400)
+		return 5;
+	how.restore = false;
+	if (fswalk(top_fd, "free/t", &how) != 0 || mode_of("free/t/a") != 0500)
+		return 6;
+	buf_done(&m.text);
+	return 0;
+}
+
+/* One that can be read but not left is not entered, so deep down the walk does not end there. */
+static int closed_deep(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+	char path[PATH_MAX] = "free";
+
+	for (int i = 0; i < 2 * FSWALK_OPEN; i++) {
+		memcpy(path + strlen(path), "/d", sizeof("/d"));
+		if (mkdirat(top_fd, path, 0700) < 0)
+			return 2;
+	}
+	memcpy(path + strlen(path), "/a", sizeof("/a"));
+	if (mkdirat(top_fd, path, 0400) < 0)
+		return 3;
+	path[strlen(path) - 1] = 'z';
+	if (mkdirat(top_fd, path, 0700) < 0 || fswalk(top_fd, "free/d", &how) != 0)
+		return 4;
+	if (m.errnum != EACCES || str_find(buf_str(&m.text), STR("/z( ")) == buf_len(&m.text))
+		return 5;
+	buf_done(&m.text);
+	return 0;
+}
+
+static void closed_directories(void)
+{
+	must(fchmod(top_fd, 0711) == 0 && mkdirat(top_fd, "free", 0700) == 0);
+	must(geteuid() != 0 || fchownat(top_fd, "free", SOMEBODY, SOMEBODY, 0) == 0);
+	run_apart(closed, true);
+	check_int(fs_remove_tree(top_fd, "free/t"), 0);
+	run_apart(closed_deep, true);
+	check_int(fs_remove_tree(top_fd, "free"), 0);
+}
+
+/* --- mounts --- */
+
+/* Have namespaces of our own, and open the directory of the test there. */
+static bool enter_namespaces(void)
+{
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+		return false;
+	close(top_fd);
+	top_fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return top_fd >= 0 && fchdir(top_fd) == 0;
+}
+
+static int mounted(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+
+	if (!enter_namespaces() || mount("none", "t/b", "tmpfs", 0, "") < 0)
+		return NO_NAMESPACES;
+	/* What is mounted is empty. */
+	if (fswalk(top_fd, "t", &how) != 0 || !str_eq(buf_str(&m.text), STR("a b( )b ")))
+		return 2;
+	buf_clear(&m.text);
+	how.stay = true;
+	if (fswalk(top_fd, "t", &how) != 0 || m.errnum != EXDEV ||
+		!str_eq(buf_str(&m.text), STR("a !b ")))
+		return 3;
+	buf_clear(&m.text);
+	how.missed = NULL;
+	if (fswalk(top_fd, "t", &how) != 0 || !str_eq(buf_str(&m.text), STR("a ")))
+		return 4;
+	buf_done(&m.text);
+	return 0;
+}
+
+static void a_mount_inside(void)
+{
+	must(mkdirat(top_fd, "t", 0700) == 0 && mkdirat(top_fd, "t/b", 0700) == 0);
+	make_file("t/a");
+	make_file("t/b/under");
+	run_apart(mounted, false);
+	check_int(fs_remove_tree(top_fd, "t"), 0);
+}
+
+/* --- lack of memory --- */
+
+static void walk_deep(void)
+{
+	unsigned n = 0;
+	struct fswalk_how how = {.sorted = true, .user = &n, .entry = count};
+	int r = fswalk(top_fd, "deep", &how);
+
+	check(r == (torture_failed ? -ENOMEM : 0));
+}
+
+static void survives_lack_of_memory(void)
+{
+	make_levels("deep", 2 * FSWALK_OPEN);
+	torture(walk_deep);
+	check_int(fs_remove_tree(top_fd, "deep"), 0);
+}
+
+int main(void)
+{
+	tap_fast_dir(top);
+	top_fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(top_fd >= 0);
+	run_test(met_in_order);
+	run_test(any_depth_with_few_descriptors);
+	run_test(a_tree_that_is_moved_leads_nowhere);
+	run_test(removal_of_a_tree_that_is_moved);
+	run_test(what_is_exchanged_is_not_followed);
+	run_test(closed_directories);
+	run_test(a_mount_inside);
+	run_test(survives_lack_of_memory);
+	close(top_fd);
+	check_int(fs_remove_tree(AT_FDCWD, top), 0);
+	return tap_done();
+}
