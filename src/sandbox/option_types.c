@@ -178,6 +178,11 @@ static int time_set(cloche_sandbox *sb, const struct sandbox_option *o, const ch
 	return number_take(sb, o, MAX(n / 1000, (uint64_t)1));
 }
 
+static void number_unset(cloche_sandbox *sb, const struct sandbox_option *o)
+{
+	(void)number_take(sb, o, 0);
+}
+
 /* --- flags, and enumerations and borrowed descriptors, which are ints --- */
 
 static int flag_copy(const cloche_sandbox *sb, cloche_sandbox *copy, const struct sandbox_option *o)
@@ -488,22 +493,26 @@ static int secrets_member_get(
 
 static const struct option_ops by_type[] = {
 	[OPTION_NONE] = {0},
-	[OPTION_SIZE] = {number_copy, NULL, number_put, number_get, number_describe, size_set},
-	[OPTION_CPUS] = {number_copy, NULL, number_put, number_get, cpus_describe, cpus_set},
-	[OPTION_COUNT] = {number_copy, NULL, number_put, number_get, number_describe, count_set},
-	[OPTION_TIME] = {number_copy, NULL, number_put, number_get, number_describe, time_set},
-	[OPTION_FLAG] = {flag_copy, NULL, flag_put, flag_get, flag_put, flag_set},
-	[OPTION_TEXT] = {text_copy, text_free, text_put, text_get, text_describe, NULL},
-	[OPTION_TEXTS] = {texts_copy, texts_free, texts_put, texts_get, NULL, NULL},
-	[OPTION_FD] = {int_copy, NULL, NULL, NULL, NULL, NULL},
-	[OPTION_OPENED] = {opened_copy, opened_free, opened_put, opened_get, NULL, NULL},
-	[OPTION_ROOT] = {int_copy, NULL, int_put, int_get, NULL, NULL},
-	[OPTION_NET] = {int_copy, NULL, int_put, int_get, NULL, NULL},
-	[OPTION_MOUNTS] = {mounts_copy, mounts_free, mounts_put, mounts_get, NULL, NULL},
+	[OPTION_SIZE] = {number_copy, NULL, number_put, number_get, number_describe, size_set,
+		number_unset},
+	[OPTION_CPUS] = {number_copy, NULL, number_put, number_get, cpus_describe, cpus_set,
+		number_unset},
+	[OPTION_COUNT] = {number_copy, NULL, number_put, number_get, number_describe, count_set,
+		number_unset},
+	[OPTION_TIME] = {number_copy, NULL, number_put, number_get, number_describe, time_set,
+		number_unset},
+	[OPTION_FLAG] = {flag_copy, NULL, flag_put, flag_get, flag_put, flag_set, NULL},
+	[OPTION_TEXT] = {text_copy, text_free, text_put, text_get, text_describe, NULL, NULL},
+	[OPTION_TEXTS] = {texts_copy, texts_free, texts_put, texts_get, NULL, NULL, NULL},
+	[OPTION_FD] = {int_copy, NULL, NULL, NULL, NULL, NULL, NULL},
+	[OPTION_OPENED] = {opened_copy, opened_free, opened_put, opened_get, NULL, NULL, NULL},
+	[OPTION_ROOT] = {int_copy, NULL, int_put, int_get, NULL, NULL, NULL},
+	[OPTION_NET] = {int_copy, NULL, int_put, int_get, NULL, NULL, NULL},
+	[OPTION_MOUNTS] = {mounts_copy, mounts_free, mounts_put, mounts_get, NULL, NULL, NULL},
 	[OPTION_ALLOWLIST] = {allowlist_member_copy, allowlist_member_free, allowlist_member_put,
-		allowlist_member_get, NULL, NULL},
+		allowlist_member_get, NULL, NULL, NULL},
 	[OPTION_SECRETS] = {secrets_member_copy, secrets_member_free, secrets_member_put,
-		secrets_member_get, NULL, NULL},
+		secrets_member_get, NULL, NULL, NULL},
 };
 _Static_assert(ARRAY_SIZE(by_type) == OPTION_TYPES, "a type of option has no row");
 

@@ -61,9 +61,9 @@ static int option_unset(cloche_sandbox *sb, const struct sandbox_option *o, stru
 {
 	if (o->set && o->unset)
 		return o->set(sb, NULL, err);
-	if (o->set || o->type < OPTION_SIZE || o->type > OPTION_TIME)
+	if (o->set || !option_ops(o)->unset)
 		return err_set(err, E_USAGE, "%s: a value is missing", o->name);
-	take_number(sb, o, 0);
+	option_ops(o)->unset(sb, o);
 	return 0;
 }
 

@@ -71,6 +71,8 @@ struct option_ops {
 	/* Read the option's value. */
 	int (*set)(cloche_sandbox *sb, const struct sandbox_option *o, const char *value,
 		struct cloche_err *err);
+	/* Take the setting away. */
+	void (*unset)(cloche_sandbox *sb, const struct sandbox_option *o);
 };
 const struct option_ops *option_ops(const struct sandbox_option *o);
 /* Return texts as put does. */
