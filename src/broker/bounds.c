@@ -11,7 +11,9 @@
  *
  * Requests: the memory of what waits here for origins that do not take it. There is no fair way to
  * handle bytes that have already arrived, so beyond WAITING_MAX a request that sends more is
- * refused. Empty buffers are kept for reuse while the total is small. */
+ * refused. Empty buffers are kept for reuse while the total is small. The window of a request is
+ * doubled when its origin has taken a whole one, as long as little waits; what all windows have
+ * grown by has a bound of its own, so that this leaves room for the others. */
 #include "broker/bounds.h"
 #include "broker/broker_internal.h"
 #include "broker/stream.h"
@@ -49,6 +51,26 @@ size_t bounds_answer_room(const struct stream *s)
 		return s->window_out;
 	b->bounds.tight = true;
 	return mine < SHARE ? SHARE - mine : 0;
+}
+
+uint32_t bounds_widen(struct stream *s)
+{
+	struct broker *b = s->broker;
+	uint32_t more = s->window;
+
+	if (more > NET_REQUEST_WINDOW_MAX / 2 || b->bounds.waiting > WAITING_HIGH ||
+		b->bounds.grown + more > NET_REQUESTS_GROWN_MAX)
+		return 0;
+	b->bounds.grown += more;
+	s->window += more;
+	s->body.max += more;
+	return more;
+}
+
+void bounds_narrow(struct stream *s)
+{
+	s->broker->bounds.grown -= s->window - NET_REQUEST_WINDOW;
+	s->window = NET_REQUEST_WINDOW;
 }
 
 bool bounds_request(struct stream *s)

@@ -12,8 +12,7 @@ enum {
 	OUT_LOW = 64 * 1024,       /* ... and go on */
 	OUT_MAX = 8 * 1024 * 1024, /* a gateway that sends and never reads is cut off */
 	REPLAY_MAX = 64 * 1024,    /* kept of a request that may have to be sent again */
-	DISCARD_MAX = 2 * NET_REQUEST_WINDOW,      /* of an unwanted body: more ends the stream */
-	REQUEST_COLLECTED_MAX = 256 * 1024 * 1024, /* of all collected bodies together */
+	REQUEST_COLLECTED_MAX = 256 * 1024 * 1024,      /* of all collected bodies together */
 	REQUEST_HIGH = NET_REQUEST_WINDOW + NET_WINDOW, /* of a request that waits for the origin */
 	REQUEST_LOW = 32 * 1024, /* unsent bytes below which the room may send more */
 	NOTE_MAX = 512,

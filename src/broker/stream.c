@@ -69,7 +69,7 @@ static struct stream *take_spare(struct broker *b)
 	trailers = s->trailers;
 	body = s->body;
 	body.max = REQUEST_HIGH;
-	*s = (struct stream){.broker = b};
+	*s = (struct stream){.broker = b, .window = NET_REQUEST_WINDOW};
 	s->head = head;
 	s->trailers = trailers;
 	s->body = body;
@@ -107,7 +107,7 @@ static struct stream *stream_new(struct broker *b, const struct net_open *m)
 		return NULL;
 	s->id = m->stream;
 	s->client = m->client;
-	s->window_in = NET_REQUEST_WINDOW;
+	s->window_in = s->window;
 	s->window_out = NET_WINDOW;
 	HASH_ADD(hh, b->streams.open, id, sizeof(s->id), s);
 	if (!s->hh.tbl) {
@@ -136,6 +136,7 @@ void stream_close(struct stream *s)
 	stream_go(s, STREAM_CLOSED);
 	bounds_answer(s);
 	bounds_request(s);
+	bounds_narrow(s);
 	expect_done(s);
 	dial_cancel(s);
 	upstream_detach(s);
@@ -256,12 +257,18 @@ void stream_finish(struct stream *s)
 
 void stream_drained(struct stream *s)
 {
-	if (s->state == STREAM_CLOSED || s->request == REQUEST_ENDED ||
-		s->uncredited < NET_REQUEST_WINDOW / 4)
+	uint32_t n = s->uncredited;
+
+	if (s->state == STREAM_CLOSED || s->request == REQUEST_ENDED || n < s->window / 4)
 		return;
-	if (net_send_credit(&s->broker->net, s->id, s->uncredited) < 0)
+	s->taken += n;
+	if (s->taken >= s->window && s->request == REQUEST_OPEN && !s->whole) {
+		s->taken = 0;
+		n += bounds_widen(s);
+	}
+	if (net_send_credit(&s->broker->net, s->id, n) < 0)
 		broker_fail(s->broker);
-	s->window_in += s->uncredited;
+	s->window_in += n;
 	s->uncredited = 0;
 	broker_flush_later(s->broker);
 }
@@ -390,7 +397,7 @@ static int on_open(struct broker *b, struct str payload)
 static int drop_data(struct stream *s, uint32_t n)
 {
 	s->discarded += n;
-	if (s->discarded > DISCARD_MAX && s->state == STREAM_ANSWERED) {
+	if (s->discarded > 2 * s->window && s->state == STREAM_ANSWERED) {
 		stream_reset(s, NET_RESET_LIMIT);
 		return 0;
 	}
@@ -461,6 +468,7 @@ static int on_end(struct stream *s, struct str payload)
 		return r;
 	dropped = s->request == REQUEST_DROPPED;
 	s->request = REQUEST_ENDED;
+	bounds_narrow(s);
 	expect_body(s);
 	if (!dropped)
 		tape_sent_end(s);

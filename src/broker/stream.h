@@ -96,7 +96,9 @@ struct stream {
 	struct fetch *fetch;         /* the broker's own request, which takes the answer */
 
 	/* Flow control. */
-	uint32_t window_in;  /* bytes that the gateway may still send */
+	uint32_t window;     /* bytes of the request that may be under way at once */
+	uint32_t taken;      /* ... that the origin has taken since it was as many */
+	uint32_t window_in;  /* ... that the gateway may still send */
 	uint32_t uncredited; /* bytes that it has sent and got no credit for */
 	uint32_t window_out; /* bytes that it still takes */
 	uint64_t discarded;

@@ -121,10 +121,10 @@ static bool on_credit(struct gateway *g, struct str payload)
 	s = broker_find_stream(g, m.stream);
 	if (!s || s->sent_end)
 		return true;
-	if (m.bytes > NET_REQUEST_WINDOW - s->send_window)
+	if (m.bytes > NET_REQUEST_WINDOW_MAX - s->send_window)
 		return false;
 	s->send_window += m.bytes;
-	s->ops->credit(s);
+	s->ops->credit(s, m.bytes);
 	return true;
 }
 

@@ -179,7 +179,7 @@ static void h1_on_fail(struct exchange *x, const struct answer *a)
 	h1_fail(h1_of(x), a);
 }
 
-static void h1_on_credit(struct stream *s)
+static void h1_on_credit(struct stream *s, uint32_t n)
 {
 	struct h1 *h = h1_of(exchange_of(s));
 

@@ -207,7 +207,7 @@ static struct h2_conn *conn_state_new(struct conn *c)
 		.arg = on,
 		.stream_window = NET_REQUEST_WINDOW,
 		/* A stalled upload must not stop the others. */
-		.window = H2_STREAMS_MAX * NET_REQUEST_WINDOW,
+		.window = H2_STREAMS_MAX * NET_REQUEST_WINDOW + NET_REQUESTS_GROWN_MAX,
 	};
 
 	if (!on)

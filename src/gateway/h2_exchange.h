@@ -28,7 +28,6 @@ struct h2_exchange {
 	bool complete; /* its end has come */
 	bool is_grpc;
 	enum net_body body;
-	uint32_t held; /* bytes that the broker has not given credit for */
 
 	/* The response. */
 	bool ended;       /* its end was given to st */

@@ -110,8 +110,7 @@ static int h2_exchange_end_response(struct h2_exchange *x, const struct http_fie
 	x->holds = true;
 	stream_close(&x->common.stream, NET_RESET_CANCELLED);
 	/* The broker gives no more credit for the request. */
-	h2_consume(x->st, x->held);
-	x->held = 0;
+	h2_consume(x->st, SIZE_MAX);
 	return 0;
 }
 
@@ -257,7 +256,6 @@ void h2_exchange_data(void *arg, struct h2_stream *st, struct str bytes)
 	}
 	x->common.wait_continue = false; /* the client does not wait for it */
 	x->common.window_bytes += bytes.n;
-	x->held += (uint32_t)bytes.n;
 	while (bytes.n > 0) {
 		struct str piece = str_prefix(bytes, NET_MAX_DATA);
 
@@ -385,15 +383,13 @@ static void h2_exchange_on_fail(struct exchange *shared, const struct answer *a)
 	h2_exchange_fail(h2_exchange_of(shared), a);
 }
 
-static void h2_exchange_credit(struct stream *s)
+static void h2_exchange_credit(struct stream *s, uint32_t n)
 {
 	struct exchange *shared = exchange_of(s);
 	struct h2_exchange *x = h2_exchange_of(shared);
-	uint32_t under_way = NET_REQUEST_WINDOW - shared->stream.send_window;
 
-	if (x->st && x->held > under_way)
-		h2_consume(x->st, x->held - under_way);
-	x->held = under_way;
+	if (x->st)
+		h2_credit(x->st, n);
 	h2_exchange_arm(x);
 	conn_mark(shared->c);
 }

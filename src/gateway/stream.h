@@ -17,8 +17,8 @@ struct stream_ops {
 	void (*end)(struct stream *s, uint16_t fields_n, struct wire_in *fields);
 	/* The stream is closed already. */
 	void (*reset)(struct stream *s, enum net_reset why);
-	/* The window for what we send has opened. */
-	void (*credit)(struct stream *s);
+	/* We may send n bytes more. */
+	void (*credit)(struct stream *s, uint32_t n);
 };
 
 struct stream {

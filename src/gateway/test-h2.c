@@ -302,6 +302,65 @@ static void test_early_window(void)
 	rig_open_done(&o);
 }
 
+/* Take what the room sends of a request until nothing more comes; return how much that was. */
+static size_t take_request(struct room *r, bool *ret_end)
+{
+	size_t taken = 0;
+
+	for (int quiet = 0; quiet < 10; quiet++) {
+		struct rig_frame *f;
+
+		room_turn(r, 10);
+		while ((f = rig_recv(&rig, 10))) {
+			taken += f->type == NET_DATA ? f->n - 4 : 0;
+			*ret_end |= f->type == NET_END;
+			free(f);
+			quiet = 0;
+		}
+	}
+	return taken;
+}
+
+static void give_credit(uint32_t stream, uint32_t n)
+{
+	must(net_send_credit(&rig.broker, stream, n) == 0);
+	must(chan_flush_wait(&rig.broker, 30000) == 0);
+}
+
+/* The broker gives more credit than it has taken: the room may have more under way, and all of its
+ * request gets through. */
+static void test_window_grows(void)
+{
+	static const char bytes[5 * NET_REQUEST_WINDOW];
+	struct rig_open o;
+	bool end = false;
+	struct leg *l;
+	struct room r;
+
+	room_start(&r, 65535, 1 << 20);
+	room_settle(&r);
+	l = room_ask(&r, &(struct ask){.method = "POST", .goes_on = true});
+	o = rig_expect_open(&rig);
+	must(buf_add(&l->out, bytes, sizeof(bytes)) == 0);
+	h2_wake(l->st);
+	must(h2_end(l->st, NULL) == 0);
+	check_int(take_request(&r, &end), NET_REQUEST_WINDOW);
+	/* A quarter was taken, and the window is twice as large. */
+	give_credit(o.m.stream, NET_REQUEST_WINDOW / 4 + NET_REQUEST_WINDOW);
+	check_int(take_request(&r, &end), NET_REQUEST_WINDOW / 4 + NET_REQUEST_WINDOW);
+	give_credit(o.m.stream, NET_REQUEST_WINDOW / 2);
+	check_int(take_request(&r, &end), NET_REQUEST_WINDOW / 2);
+	check(!end);
+	give_credit(o.m.stream, 3 * NET_REQUEST_WINDOW);
+	check_int(take_request(&r, &end), sizeof(bytes) - 11 * NET_REQUEST_WINDOW / 4);
+	check(end);
+	rig_answer(&rig, o.m.stream, "done");
+	check(room_told(&r, "{1 NO_ERROR}"));
+	check(l->received == 4);
+	room_stop(&r);
+	rig_open_done(&o);
+}
+
 /* The broker's window is the room's, and the other way round. */
 static void test_flow(void)
 {
@@ -457,6 +516,7 @@ int main(void)
 	run_test(test_resets);
 	run_test(test_early_window);
 	run_test(test_flow);
+	run_test(test_window_grows);
 	run_test(test_pieces);
 	run_test(test_idle_connections_are_small);
 	run_test(test_hostile);

@@ -193,7 +193,7 @@ static void tunnel_readable(struct conn *c)
 	conn_read_turn(c, tunnel_read_once);
 }
 
-static void on_credit(struct stream *s)
+static void on_credit(struct stream *s, uint32_t n)
 {
 	struct tunnel *t = owner(s);
 

@@ -314,6 +314,19 @@ void h2_consume(struct h2_stream *st, size_t n)
 	(void)nghttp2_session_consume_connection(st->h->session, n - ahead);
 }
 
+void h2_credit(struct h2_stream *st, size_t n)
+{
+	nghttp2_session *session = st->h->session;
+	size_t back = MIN(n, st->held);
+
+	st->held -= back;
+	(void)nghttp2_session_consume_connection(session, back);
+	if (nghttp2_submit_window_update(
+		    session, NGHTTP2_FLAG_NONE, st->id, (int32_t)MIN(n, (size_t)INT32_MAX)) == 0 &&
+		n > back)
+		st->window += (uint32_t)(n - back);
+}
+
 int h2_widen(struct h2_stream *st, uint32_t window)
 {
 	int r = window > INT32_MAX ? NGHTTP2_ERR_INVALID_ARGUMENT

@@ -158,6 +158,9 @@ void h2_reset(struct h2_stream *st, enum h2_error error);
 /* n bytes of data were passed on: the peer may send as many more. When the stream is closed or
  * reset, the bytes not given back are given back to the connection automatically. */
 void h2_consume(struct h2_stream *st, size_t n);
+/* The peer may send n bytes more of st at once, even if fewer were not given back: then its window
+ * has grown. */
+void h2_credit(struct h2_stream *st, size_t n);
 /* From now on the peer may have `window` bytes of st under way, which is more than before. The
  * connection's window stays as it is. Return 0, -EINVAL or -ENOMEM. */
 _warn_unused_ int h2_widen(struct h2_stream *st, uint32_t window);

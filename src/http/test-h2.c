@@ -209,6 +209,30 @@ static void test_flow_control(void)
 	done();
 }
 
+/* A stream gets more credit than it has sent bytes: its window has grown. */
+static void test_credit(void)
+{
+	begin_with(100 * 1024, 1 << 20);
+	s.keeps = true;
+	settle();
+	ask("POST", "/", 0);
+	put(&c.legs[0], 400000);
+	settle();
+	check_int(s.legs[0].received, 100 * 1024);
+	h2_credit(s.legs[0].st, 30 * 1024);
+	settle();
+	check_int(s.legs[0].received, 130 * 1024);
+	h2_credit(s.legs[0].st, 220 * 1024);
+	settle();
+	check_int(s.legs[0].received, 350 * 1024);
+	h2_credit(s.legs[0].st, 250 * 1024);
+	trailers(&c.legs[0], NULL, NULL);
+	settle();
+	check_int(s.legs[0].received, 400000);
+	check(s.legs[0].ended);
+	done();
+}
+
 static void keep_ahead(struct leg *l, size_t n)
 {
 	h2_consume_ahead(l->st, n);
@@ -483,6 +507,7 @@ int main(void)
 	run_test(test_interim);
 	run_test(test_bodiless);
 	run_test(test_flow_control);
+	run_test(test_credit);
 	run_test(test_stalled_streams);
 	run_test(test_reset);
 	run_test(test_streams_limit);

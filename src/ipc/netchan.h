@@ -18,8 +18,10 @@
  * ignored. Stream numbers rise and are never used again.
  *
  * Flow control: a request starts with NET_REQUEST_WINDOW bytes of DATA, an answer with NET_WINDOW;
- * the receiver of the data grants more with CREDIT when it has passed bytes on. A sender that
- * exceeds its window ends the channel (towards the broker) or the stream (towards the gateway).
+ * the receiver of the data grants more with CREDIT when it has passed bytes on. For a request the
+ * broker may grant more than it has passed on: the window grows, to NET_REQUEST_WINDOW_MAX at most.
+ * A sender that exceeds its window ends the channel (towards the broker) or the stream (towards the
+ * gateway).
  *
  * Text fields are views of raw bytes; the broker validates each again. */
 
@@ -27,12 +29,14 @@
 
 enum {
 	NET_VERSION = 2,
-	NET_MAX_PAYLOAD = 160 * 1024, /* more than enough for a head of 64 KiB and 128 fields */
-	NET_MAX_DATA = 32 * 1024,     /* of one DATA frame */
-	NET_WINDOW = 128 * 1024,      /* bytes in flight of one answer */
-	/* ... of one request. Over HTTP/2 the client waits for each process on its way, and may
-	 * not send ahead into a socket meanwhile. */
-	NET_REQUEST_WINDOW = 256 * 1024,
+	NET_MAX_PAYLOAD = 160 * 1024,    /* more than enough for a head of 64 KiB and 128 fields */
+	NET_MAX_DATA = 32 * 1024,        /* of one DATA frame */
+	NET_WINDOW = 128 * 1024,         /* bytes in flight of one answer */
+	NET_REQUEST_WINDOW = 256 * 1024, /* ... of one request, at first */
+	/* ... if the origin takes what comes. Over HTTP/2 the client waits for each process on its
+	 * way, and may not send ahead into a socket meanwhile. */
+	NET_REQUEST_WINDOW_MAX = 4 * 1024 * 1024,
+	NET_REQUESTS_GROWN_MAX = 16 * 1024 * 1024, /* by what the windows of all requests grow */
 	NET_MAX_STREAMS = 1024,
 	NET_MAX_FIELDS = 128,
 	NET_MAX_HOST = 255,
@@ -160,7 +164,7 @@ MESSAGE_WITH_FDS(net, end_of_stream, NET_END_OF_STREAM_FIELDS);
 
 #define NET_CREDIT_FIELDS(F)                                                                       \
 	F(U32, stream)                                                                             \
-	F(U32, bytes, .min = 1, .max = NET_REQUEST_WINDOW)
+	F(U32, bytes, .min = 1, .max = NET_REQUEST_WINDOW_MAX)
 MESSAGE_WITH_FDS(net, credit, NET_CREDIT_FIELDS);
 
 /* Events at the gateway that never became a request, or that it answered itself. */
