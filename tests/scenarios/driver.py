@@ -34,6 +34,17 @@ def fill_in(text, secrets):
     return text.encode("latin-1")
 
 
+def net_set():
+    """Ask whoever runs the scenario (run) for the next policy, and wait until it is in force."""
+    asked = len([name for name in os.listdir("/net-set") if name.startswith("asked-")])
+    open("/net-set/asked-%d" % asked, "w").close()
+    done, deadline = "/net-set/done-%d" % asked, time.monotonic() + PATIENCE
+    while not os.path.exists(done):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the policy was not replaced")
+        time.sleep(0.02)
+
+
 class Closed(Exception):
     pass
 
@@ -430,6 +441,8 @@ def play(step, connection, reader, read_some, got, secrets):
             time.sleep(step[1])
     elif kind == "wait":
         time.sleep(step[1])
+    elif kind == "net-set":
+        net_set()
     elif kind == "receive":
         deadline, have = time.monotonic() + PATIENCE, len(reader.responses)
         while len(reader.responses) == have and reader.waits() and read_some(deadline):

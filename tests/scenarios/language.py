@@ -57,7 +57,7 @@ class Scenario:
         self.allowlist, self.secrets, self.options, self.origins = None, [], [], []
         self.config, self.environment = None, []
         self.clients, self.checks, self.title = [], [], ""
-        self.offline = None
+        self.offline, self.policies = None, []
         with open(path, encoding="utf-8") as f:
             text = f.read()
         comments = [line[1:].strip() for line in text.split("\n") if line.startswith("#")]
@@ -72,6 +72,8 @@ class Scenario:
         word, _, rest = head.partition(" ")
         if word == "allowlist":
             self.allowlist = "\n".join(body) + "\n"
+        elif word == "net-set":
+            self.policies.append("\n".join(body) + "\n")
         elif word == "config":
             self.config = "\n".join(body) + "\n"
         elif word == "environment":
@@ -95,14 +97,23 @@ class Scenario:
         else:
             raise Bad("no such section")
 
+    def fill_in(self, ports):
+        """Put the ports of origins where the policies and clients name them."""
+        for name, port in ports.items():
+            self.allowlist = self.allowlist and self.allowlist.replace(name, port)
+            self.policies = [p.replace(name, port) for p in self.policies]
+            for c in self.clients:
+                c["head"] = c["head"].replace(name, port)
+                c["body"] = [line.replace(name, port) for line in c["body"]]
+
     @staticmethod
     def _origin(words, body):
         origin = {"name": words[0], "tls": words[1] != "plain", "h2": words[1] == "h2",
-                  "cert": "good", "replies": []}
+                  "cert": "good", "as-it-is": None, "replies": []}
         origin["port"] = 443 if origin["tls"] else 80
         for w in words[2:]:
             key, _, value = w.partition("=")
-            if key not in ("port", "cert"):
+            if key not in ("port", "cert", "as-it-is"):
                 raise Bad("no such origin setting: " + w)
             origin[key] = int(value) if key == "port" else value
         for head, frames in h2_answers(body) if origin["h2"] else []:
@@ -280,7 +291,7 @@ def steps(client, body):
             opcode, text, options = re.match(r'^(\d+) (".*"\S*?)((?: \w+=\w+)*)$', rest).groups()
             out.append(["frame", int(opcode), string(text),
                         dict(w.split("=") for w in options.split())])
-        elif word in ("receive", "receive-interim", "half-close"):
+        elif word in ("receive", "receive-interim", "half-close", "net-set"):
             out.append([word])
         else:
             raise Bad("no such step: " + line)
