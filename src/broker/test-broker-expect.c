@@ -69,6 +69,20 @@ static void end(void)
 	close(listener);
 }
 
+/* At the last moment the origin says that it takes the body, which then comes, and is answered. */
+static void take_body(int fd, uint32_t id, const char *says)
+{
+	pass(SEC - 1);
+	settle();
+	check_int(seen[id].interims, 0);
+	write_z(fd, says);
+	wait_interim(id);
+	send_body(id);
+	answer(fd, "HTTP/1.1 200 OK\r\n" OK);
+	wait_over(id);
+	check(seen[id].status == 200 && seen[id].interims == 1);
+}
+
 /* The origin takes its time, and says 100. It may do so again. */
 static void test_origin_says(void)
 {
@@ -79,15 +93,7 @@ static void test_origin_says(void)
 		int fd = get(&asked);
 
 		check(asked);
-		pass(SEC - 1);
-		settle();
-		check_int(seen[id].interims, 0);
-		write_z(fd, "HTTP/1.1 100 Continue\r\n\r\n");
-		wait_interim(id);
-		send_body(id);
-		answer(fd, "HTTP/1.1 200 OK\r\n" OK);
-		wait_over(id);
-		check(seen[id].status == 200 && seen[id].interims == 1);
+		take_body(fd, id, "HTTP/1.1 100 Continue\r\n\r\n");
 	}
 	end();
 }
@@ -221,15 +227,7 @@ static void test_again(void)
 	close(fd);
 	fd = get(&asked);
 	check(asked);
-	pass(SEC - 1);
-	settle();
-	check_int(seen[id].interims, 0);
-	write_z(fd, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
-	wait_interim(id);
-	send_body(id);
-	answer(fd, "HTTP/1.1 200 OK\r\n" OK);
-	wait_over(id);
-	check(seen[id].status == 200 && seen[id].interims == 1);
+	take_body(fd, id, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
 	end();
 }
 

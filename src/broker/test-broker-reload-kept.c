@@ -14,8 +14,7 @@ static void test_pool(void)
 	struct netconf_replaced m = {0};
 	struct world w;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	for (int i = 0; i < 3; i++)
 		check_int(status_of(&w, "a.site.test"), 200);
 	check_int(test_origin_accepted(w.tls), 1);
@@ -34,8 +33,7 @@ static void test_pool_later(void)
 	struct world w;
 	uint32_t id;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	w.g.stalled = true;
 	id = rig_open(&w.g, &(struct ask){.host = "a.site.test", .target = "/big/3000000"});
 	wait_head(&w, id, &r);
@@ -151,8 +149,7 @@ static void test_guarded_path(void)
 	struct got r = {0};
 	uint32_t id;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	id = rig_open(&w.g, &(struct ask){.host = "a.site.test",
 				    .method = "POST",
 				    .target = "/never/",
@@ -188,8 +185,7 @@ static void test_body(void)
 	struct netconf_replaced m = {0};
 	struct world w;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct got r = {0};
 		uint32_t id;
@@ -286,8 +282,7 @@ static void test_scrub(void)
 	struct got r = {0};
 	uint32_t id;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	check_int(
 		set_policy(&w, "url_prefixes: [{host: a.site.test, scrub: false}]\n", &m, NULL), 0);
 	w.g.stalled = true;

@@ -15,8 +15,7 @@ static void test_replaced(void)
 	struct world w;
 	struct chan c;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	check_int(status_of(&w, "a.site.test"), 200);
 	check_int(status_of(&w, "b.site.test"), 200);
 	policy_begin(&w, &c);
@@ -53,8 +52,7 @@ static void test_under_way(void)
 	struct world w;
 	uint32_t a, b, never;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	w.g.stalled = true;
 	a = rig_open(&w.g, &(struct ask){.host = "a.site.test", .target = "/big/3000000"});
 	rig_collect(&w.g, a, &on, 300);
@@ -98,8 +96,7 @@ static void test_upload(void)
 	struct world w;
 	uint32_t id;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	id = rig_open(&w.g, &(struct ask){.host = "b.site.test",
 				    .method = "POST",
 				    .target = "/sink",
@@ -128,8 +125,7 @@ static void test_many_under_way(void)
 	struct world w;
 
 	memset(target + strlen(target), '"', LONG - strlen(target));
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	for (int i = 0; i < MANY; i++)
 		id = rig_open(&w.g, &(struct ask){.host = "b.site.test", .target = target});
 	rig_collect(&w.g, id, &r, 300);
@@ -160,8 +156,7 @@ static void test_forget(void)
 	struct world w;
 	struct chan_frame f;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	check_int(set_policy(&w, ONLY_A, &m, NULL), 0);
 	must(chan_recv_wait(&w.g.net, &f, PATIENCE_MS) == 1);
 	check(f.type == NET_FORGET && f.payload.n == 0);
@@ -213,8 +208,7 @@ static void test_bad(void)
 	struct chan c;
 	int null = STDOUT_FILENO;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	policy_begin(&w, &c);
 	policy_add(&c, ONLY_A);
 	policy_add(&c, "domains:\n  - ok.test\n  - 7: x\n");
@@ -250,8 +244,7 @@ static void test_gone(void)
 	struct world w;
 	struct chan c;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	policy_begin(&w, &c);
 	must(netconf_send_allowlist(&c, &(struct netconf_allowlist){STR("x"), STR(ONLY_A)}) == 0);
 	must(chan_send(&c, NETCONF_DONE, STR_NULL, NULL, 0) == 0);
@@ -286,8 +279,7 @@ static void test_many_at_once(void)
 	struct world w;
 	int away = 0;
 
-	world_start(&w, NULL);
-	rig_serve(&w.g);
+	world_serve(&w);
 	policy_begin(&w, &first);
 	policy_begin(&w, &second);
 	policy_add(&first, ONLY_A);
