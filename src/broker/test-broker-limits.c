@@ -7,6 +7,7 @@
 #include "tls/websocket.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 
 #define ALLOW "domains: [a.test, b.test, c.test]\n"
@@ -174,6 +175,29 @@ static void test_sent_again(void)
 	id = upload_in_vain(64 * 1024 + 1);
 	wait_over(id);
 	check_int(seen[id].status, 502);
+	stop_listening();
+}
+
+/* The origin closes a connection, and a request comes before the broker has seen that: it goes out
+ * on another one, as no POST may be sent a second time. */
+static void test_closed_unseen(void)
+{
+	uint32_t id;
+	int fd;
+
+	start_listening();
+	make_idle("a.test", 1);
+	must(kill(g.pid, SIGSTOP) == 0);
+	id = rig_open(&g, &(struct ask){.host = "a.test", .method = "POST", .target = "/"});
+	close(conns[--conns_n]);
+	must(kill(g.pid, SIGCONT) == 0);
+	must(is_readable(listener));
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	read_request(fd, 0);
+	write_z(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+	wait_over(id);
+	check_int(seen[id].status, 200);
+	close(fd);
 	stop_listening();
 }
 
@@ -407,6 +431,7 @@ int main(void)
 	run_test(test_pool);
 	run_test(test_origin_says_how_long);
 	run_test(test_sent_again);
+	run_test(test_closed_unseen);
 	run_test(test_decoders);
 	run_test(test_small_chunks);
 	run_test(test_masks);

@@ -336,5 +336,7 @@ function handle(req, res) {
 
 const server = https.createServer({ cert: fs.readFileSync(certFile), key: fs.readFileSync(keyFile) }, handle);
 server.on("checkContinue", (req, res) => { res.writeContinue(); handle(req, res); });
+// A POST is lost if it meets the end of an idle connection, on a machine that is busy for a second.
+server.keepAliveTimeout = 120000;
 server.listen(0, "127.0.0.1", () => console.log(server.address().port));
 process.stdin.on("end", () => process.exit(0)).resume();
