@@ -206,8 +206,9 @@ static struct h2_conn *conn_state_new(struct conn *c)
 		.on = &handlers,
 		.arg = on,
 		.stream_window = NET_REQUEST_WINDOW,
-		/* A stalled upload must not stop the others. */
-		.window = H2_STREAMS_MAX * NET_REQUEST_WINDOW + NET_REQUESTS_GROWN_MAX,
+		/* A stalled upload must not stop the others. The library gives a connection's
+		 * window back when half of it was used. */
+		.window = 2 * (H2_STREAMS_MAX * NET_REQUEST_WINDOW + NET_REQUESTS_GROWN_MAX),
 	};
 
 	if (!on)

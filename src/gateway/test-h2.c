@@ -361,6 +361,64 @@ static void test_window_grows(void)
 	rig_open_done(&o);
 }
 
+static void put_window(struct room *r, struct leg *l)
+{
+	static const char bytes[NET_REQUEST_WINDOW];
+
+	must(buf_add(&l->out, bytes, sizeof(bytes)) == 0);
+	h2_wake(l->st);
+	room_say(r);
+}
+
+/* However many uploads stall, another one on their connection goes on. */
+static void test_stalled_uploads(void)
+{
+	enum { STALLED = 90, WINDOWS = 100 };
+	size_t sent = 0;
+	struct rig_frame *f;
+	struct rig_open o;
+	struct leg *l;
+	struct room r;
+
+	room_start(&r, 65535, 1 << 20);
+	room_settle(&r);
+	for (unsigned i = 0; i <= STALLED; i++) {
+		l = room_ask(&r, &(struct ask){.method = "POST", .goes_on = true});
+		o = rig_expect_open(&rig);
+		put_window(&r, l);
+		for (size_t taken = 0; taken < NET_REQUEST_WINDOW;) {
+			f = rig_recv(&rig, 1000);
+			must(f && f->type == NET_DATA);
+			taken += f->n - 4;
+			free(f);
+		}
+		if (i < STALLED)
+			rig_open_done(&o);
+	}
+	for (unsigned i = 0; i < WINDOWS; i++) {
+		size_t taken = 0;
+
+		give_credit(o.m.stream, NET_REQUEST_WINDOW);
+		put_window(&r, l);
+		for (int quiet = 0; taken < NET_REQUEST_WINDOW && quiet < 20; quiet++) {
+			room_turn(&r, 10);
+			while (taken < NET_REQUEST_WINDOW && (f = rig_recv(&rig, 10))) {
+				taken += f->n - 4;
+				free(f);
+				quiet = 0;
+			}
+		}
+		sent += taken;
+		if (taken < NET_REQUEST_WINDOW)
+			break;
+	}
+	check_int(sent, (size_t)WINDOWS * NET_REQUEST_WINDOW);
+	rig_open_done(&o);
+	room_stop(&r);
+	while ((f = rig_recv(&rig, 200))) /* each is reset */
+		free(f);
+}
+
 /* The broker's window is the room's, and the other way round. */
 static void test_flow(void)
 {
@@ -517,6 +575,7 @@ int main(void)
 	run_test(test_early_window);
 	run_test(test_flow);
 	run_test(test_window_grows);
+	run_test(test_stalled_uploads);
 	run_test(test_pieces);
 	run_test(test_idle_connections_are_small);
 	run_test(test_hostile);
