@@ -101,8 +101,10 @@ static int protect_add(
 		return 0;
 	}
 	r = room_spec_add_guard(p->room, p->mount, path, st, read_only, p->err);
-	if (r == 0)
+	if (r == 0) {
 		p->room->mounts[p->room->mounts_n - 1].hooks = kind == FIND_HOOKS;
+		p->room->mounts[p->room->mounts_n - 1].config = kind == FIND_CONFIG;
+	}
 	return r;
 }
 

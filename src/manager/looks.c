@@ -40,7 +40,36 @@ static int looks_plan_mount(
 	return m->found ? look_add_kept(l, m->fd, "", m->ro) : 0;
 }
 
-int looks_plan(struct look *l, const struct room_spec *spec, struct cloche_err *err)
+/* Whether records of worktrees beside this configuration are read-only. */
+static bool looks_has_records(const struct room_spec *spec, const struct room_mount *config)
+{
+	for (size_t i = 0; i < spec->mounts_n; i++) {
+		const struct room_mount *m = &spec->mounts[i];
+		size_t n = strlen(config->source) - strlen(strrchr(config->source, '/'));
+
+		if (m->guard == config->guard && m->ro &&
+			strncmp(m->source, config->source, n) == 0 &&
+			strncmp(m->source + n, "/worktrees/", strlen("/worktrees/")) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int looks_plan_config(struct carry *c, struct room_spec *spec, size_t i)
+{
+	struct room_mount *m = &spec->mounts[i];
+	struct carry_ours ours;
+	char hooks[64];
+
+	if (!m->config || !m->guard)
+		return 0;
+	snprintf(hooks, sizeof(hooks), ROOM_GIT_VIEW, i);
+	ours = (struct carry_ours){.hooks = hooks, .records = looks_has_records(spec, m)};
+	return carry_add(c, spec->mounts[m->guard - 1].fd, room_spec_guarded(spec, m), m->source, i,
+		&ours, &m->text, &m->own_hooks);
+}
+
+int looks_plan(struct look *l, struct carry *c, struct room_spec *spec, struct cloche_err *err)
 {
 	int r = 0;
 
@@ -48,6 +77,8 @@ int looks_plan(struct look *l, const struct room_spec *spec, struct cloche_err *
 	l->every = spec->nested;
 	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++)
 		r = looks_plan_mount(l, spec, &spec->mounts[i]);
+	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++)
+		r = looks_plan_config(c, spec, i);
 	if (r == 0)
 		r = strv_copy(spec->opened, &l->opened);
 	return r < 0 ? err_nomem(err) : 0;
@@ -104,12 +135,15 @@ static int looks_keep(
 }
 
 /* Look, and keep what is found. Once only, even if the removal of the directory is interrupted. */
-static int looks_do(const struct look *l, int base, int dir, const char *id, pid_t owner,
-	struct cloche_err *err)
+static int looks_do(const struct look *l, const struct carry *c, int copies, int base, int dir,
+	const char *id, pid_t owner, struct cloche_err *err)
 {
 	struct look_told told = {.text = BUF_INIT(0)};
 	int r = look_through(l, &told), kept;
 
+	/* Last, as it changes files that were looked at. */
+	if (copies >= 0 && r == 0)
+		r = carry_over(c, copies, ROOM_GIT_HOOKS "/", &told);
 	if (r < 0)
 		r = err_set(err, E_NO_MEMORY,
 			"out of memory while looking through what sandbox %s left in granted "
@@ -121,11 +155,12 @@ static int looks_do(const struct look *l, int base, int dir, const char *id, pid
 	return r < 0 ? r : kept;
 }
 
-int looks_through(const struct look *l, struct sandbox_dir *d, pid_t owner, struct cloche_err *err)
+int looks_through(const struct look *l, const struct carry *c, int copies, struct sandbox_dir *d,
+	pid_t owner, struct cloche_err *err)
 {
 	if (l->mounts_n == 0 || d->fd < 0)
 		return 0;
-	return looks_do(l, d->base, d->fd, d->id, owner, err);
+	return looks_do(l, c, copies, d->base, d->fd, d->id, owner, err);
 }
 
 /* The room dies with its supervisor, but not at the same moment. */
@@ -146,7 +181,7 @@ int looks_after_crash(int base, int dir, const char *id, struct cloche_err *err)
 	if (fs_read_file(dir, RUNDIR_LOOK, &b, NULL) < 0 || look_read(&l, buf_str(&b)) < 0)
 		return 0;
 	looks_await_death(&l);
-	return looks_do(&l, base, dir, id, 0, err);
+	return looks_do(&l, NULL, -1, base, dir, id, 0, err);
 }
 
 /* Return whether the owner in the first line lives. */

@@ -6,10 +6,13 @@
  * INV-NOTHING-PLANTED. */
 
 #include "manager/own.h"
+#include "workspace/carry.h"
 #include "workspace/look.h"
 
-/* Make the plan, before the room is made. Return 0 or -E_NO_MEMORY. */
-_warn_unused_ int looks_plan(struct look *l, const struct room_spec *spec, struct cloche_err *err);
+/* Make the plan, before the room is made, and what the room gets in place of configurations of git
+ * (spec's mounts). Return 0 or -E_NO_MEMORY. */
+_warn_unused_ int looks_plan(
+	struct look *l, struct carry *c, struct room_spec *spec, struct cloche_err *err);
 
 /* Write the plan into the sandbox's directory (which is made if it does not exist yet), unless the
  * room can write nowhere. Call this while the room is made, before a command can begin in it. init:
@@ -17,11 +20,13 @@ _warn_unused_ int looks_plan(struct look *l, const struct room_spec *spec, struc
 _warn_unused_ int looks_note(
 	struct look *l, struct sandbox_dir *d, const char *id, pid_t init, struct cloche_err *err);
 
-/* Inspect the directories, when nothing of the room runs any more. owner: the process that waits
- * for the end and will show the findings, 0 for none; while it lives, no other process shows
- * them. Return 0, or a failure if findings are missing or cannot be kept: the rest was done. */
-_warn_unused_ int looks_through(
-	const struct look *l, struct sandbox_dir *d, pid_t owner, struct cloche_err *err);
+/* Inspect the directories, when nothing of the room runs any more, and take over what it has set in
+ * configurations of git. copies: those (struct room's config_fd); -1: there are none. owner: the
+ * process that waits for the end and will show the findings, 0 for none; while it lives, no other
+ * process shows them. Return 0, or a failure if findings are missing or cannot be kept: the rest
+ * was done. */
+_warn_unused_ int looks_through(const struct look *l, const struct carry *c, int copies,
+	struct sandbox_dir *d, pid_t owner, struct cloche_err *err);
 
 /* The same with the plan in the directory of a crashed sandbox, if there is one. The caller holds
  * the lock, and removes the directory afterwards. */

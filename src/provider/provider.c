@@ -147,13 +147,14 @@ struct room *room_free(struct room *r)
 
 void room_init(struct room *r, const struct provider *p)
 {
-	*r = (struct room){.provider = p, .control_fd = -1, .watch_fd = -1};
+	*r = (struct room){.provider = p, .control_fd = -1, .watch_fd = -1, .config_fd = -1};
 }
 
 void room_done(struct room *r)
 {
 	fd_close(r->control_fd);
 	fd_close(r->watch_fd);
+	fd_close(r->config_fd);
 	for (unsigned i = 0; i < r->unenforced_n; i++)
 		free(r->unenforced[i]);
 }

@@ -50,6 +50,7 @@ struct room {
 			    * with TAKE_FD */
 	uint32_t uid, gid; /* inside, of a process that no user was named for */
 	int watch_fd;      /* readable when the room has ended; owned by the room */
+	int config_fd; /* what is ROOM_GIT_CONFIG inside, -1: there is none; owned by the room */
 	/* The limits that are not enforced because of limits.best_effort, in words ("memory: ..."),
 	 * and what else its maker could not do. Heap. */
 	char *unenforced[ROOM_UNENFORCED_MAX];

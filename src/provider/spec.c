@@ -32,6 +32,8 @@ void room_spec_done(struct room_spec *s)
 		free(s->mounts[i].source);
 		free(s->mounts[i].target);
 		free(s->mounts[i].also);
+		free(s->mounts[i].text);
+		free(s->mounts[i].own_hooks);
 	}
 	free(s->mounts);
 	free(s->id);
@@ -293,7 +295,8 @@ enum { MAX_PATH = 4095 };
 	F(U64, device)                                                                             \
 	F(U64, inode)                                                                              \
 	F(BOOL, closed)                                                                            \
-	F(BOOL, hooks)
+	F(BOOL, hooks)                                                                             \
+	F(BOOL, config)
 
 static MESSAGE_TABLE(room_mount, MOUNT_FIELDS, NULL);
 

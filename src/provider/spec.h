@@ -54,7 +54,17 @@ struct room_mount {
 	bool closed; /* a file. If the directory around it has to be made for it, the directory is
 		      * read-only. If that is not possible, the mount is left out */
 	bool hooks;  /* of a guard: it is a directory in which git looks for hooks */
+	bool config; /* of a guard: it is a configuration of a repository of git */
+	/* Of a configuration, not part of messages: the text of the copy that commands may change,
+	 * and the hooks directory that it would name; NULL: none */
+	char *text, *own_hooks;
 };
+
+/* In a room, by the number of the guard (from 0): what lies over directories of hooks, or in place
+ * of those that a configuration names (view), and a directory with the copy of a configuration. */
+#define ROOM_GIT_HOOKS "/run/cloche/hooks"
+#define ROOM_GIT_VIEW ROOM_GIT_HOOKS "/%zu/view"
+#define ROOM_GIT_CONFIG "/run/cloche/config"
 
 /* Every limit of options.def, which says what each means; 0: no limit (or the provider's default if
  * there is one). */

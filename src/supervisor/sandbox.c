@@ -218,7 +218,8 @@ static void settle_record(struct supervisor *s)
 	tasks_close(s);
 	loop_timer_clear(&s->record_due);
 	s->ended_real = clock_real_usec();
-	if (looks_through(&s->look, &s->dir, s->start.kept ? 0 : peers_owner(s), &err) < 0)
+	if (looks_through(&s->look, &s->carry, s->room ? s->room->config_fd : -1, &s->dir,
+		    s->start.kept ? 0 : peers_owner(s), &err) < 0)
 		fprintf(stderr, "cloche-supervisor: %s\n", err.message);
 	/* Without this record the sandbox counts as crashed, and the next command removes it. */
 	if (s->start.kept && s->dir.lock >= 0 && record_write(s, &err) < 0)
@@ -504,7 +505,7 @@ static int make_room(struct supervisor *s, const int *fds, struct cloche_err *er
 	s->spec.born = on_born;
 	s->spec.born_user = s;
 	s->spec.given_up = is_given_up;
-	r = looks_plan(&s->look, &s->spec, err);
+	r = looks_plan(&s->look, &s->carry, &s->spec, err);
 	if (r == 0)
 		r = choose_provider(s, create_with, err);
 	s->spec.ca_fd = -1;

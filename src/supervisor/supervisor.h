@@ -229,6 +229,7 @@ struct supervisor {
 
 	struct sandbox_dir dir;
 	struct look look;            /* the directories that the room may write to */
+	struct carry carry;          /* and what of configurations of git may be taken over */
 	struct cloche_err look_note; /* why those could not be recorded; code 0: they were */
 	char *passed_over;           /* what "auto" skipped, and why; NULL: nothing */
 	struct room *room;

@@ -22,10 +22,14 @@ enum { FINDER_RECORDS = 1 }; /* the flag of a directory with records of worktree
 
 /* Git tracks nothing below a name .git. What lies elsewhere may be tracked, so inside, too, it has
  * to be what the project has. in: the git directory; "" is the mount itself. */
+static bool finder_is_tracked(const char *in, const char *path)
+{
+	return in[0] && strncmp(path, ".git/", 5) != 0 && !strstr(path, "/.git/");
+}
+
 static enum find_kind finder_hooks_kind(const char *in, const char *path)
 {
-	return !in[0] || strncmp(path, ".git/", 5) == 0 || strstr(path, "/.git/") ? FIND_HOOKS
-										  : FIND_READ_ONLY;
+	return finder_is_tracked(in, path) ? FIND_READ_ONLY : FIND_HOOKS;
 }
 
 static enum find_kind finder_kind(
@@ -33,6 +37,9 @@ static enum find_kind finder_kind(
 {
 	if (dir && row->below == OBEYED_HOOKS)
 		return finder_hooks_kind(in, path);
+	if (!dir && row->place == OBEYED_GIT && row->judge == OBEYED_COMMANDS &&
+		!finder_is_tracked(in, path))
+		return FIND_CONFIG;
 	return !dir || row->protect == OBEYED_READONLY ? FIND_READ_ONLY : FIND_PINNED;
 }
 

@@ -12,8 +12,8 @@ enum {
 };
 
 /* How it has to be inside: in its place, or read-only; hooks: and it is a directory in which git
- * looks for them. */
-enum find_kind { FIND_PINNED, FIND_READ_ONLY, FIND_HOOKS };
+ * looks for them; config: and it is a configuration of a repository. */
+enum find_kind { FIND_PINNED, FIND_READ_ONLY, FIND_HOOKS, FIND_CONFIG };
 
 struct find_calls {
 	/* path is relative to the directory that is searched, st says which file was found.

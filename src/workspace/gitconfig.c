@@ -7,7 +7,9 @@
 #include "base/macro.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { MAX_KEY = 96, MAX_VALUE = 8192 };
 
@@ -130,9 +132,10 @@ struct reader {
 	struct str rest;
 	char section[MAX_KEY];
 	char name[MAX_VALUE]; /* of the subsection */
-	char key[2 * MAX_KEY + 4];
+	char variable[MAX_KEY];
+	char key[2 * MAX_KEY + 4]; /* with the section's name, as in the table */
 	char value[MAX_VALUE];
-	bool subsection;
+	bool subsection, has_value;
 };
 
 /* Returns the next character as git reads it, without a carriage return before a line feed, or -1
@@ -279,21 +282,23 @@ static bool reader_value(struct reader *r)
 /* Reads a key and its value, from the first letter of the key. */
 static bool reader_variable(struct reader *r)
 {
-	char name[MAX_KEY];
 	int c = reader_peek(r);
 
-	if (!r->section[0] || !isalpha(c) || !reader_word(r, "-", name))
+	if (!r->section[0] || !isalpha(c) || !reader_word(r, "-", r->variable))
 		return false;
-	snprintf(r->key, sizeof(r->key), "%s%s%s", r->section, r->subsection ? ".*." : ".", name);
+	snprintf(r->key, sizeof(r->key), "%s%s%s", r->section, r->subsection ? ".*." : ".",
+		r->variable);
 	r->value[0] = '\0';
+	r->has_value = false;
 	reader_skip_blanks(r);
 	c = reader_peek(r);
 	if (c < 0 || c == '\n' || c == '#' || c == ';')
 		return true;
+	r->has_value = true;
 	return reader_take(r) == '=' && reader_value(r);
 }
 
-static bool url_is_harmless(const char *url)
+bool gitconfig_is_harmless_url(const char *url)
 {
 	size_t n = 0;
 
@@ -316,13 +321,13 @@ static bool variable_is_harmless(const struct reader *r, const struct worktree_j
 	while (i < ARRAY_SIZE(harmless) && strcmp(harmless[i].key, r->key) != 0)
 		i++;
 	if (i == ARRAY_SIZE(harmless) ||
-		(strcmp(r->section, "remote") == 0 && !url_is_harmless(r->name)))
+		(strcmp(r->section, "remote") == 0 && !gitconfig_is_harmless_url(r->name)))
 		return false;
 	switch (harmless[i].kind) {
 	case PLAIN:
 		return true;
 	case URL:
-		return url_is_harmless(r->value);
+		return gitconfig_is_harmless_url(r->value);
 	case UPDATE:
 		return r->value[0] != '!';
 	case WORKTREE:
@@ -383,4 +388,99 @@ bool gitconfig_value(struct str text, const char *key, char *ret, size_t size)
 			found = true;
 		}
 	return found;
+}
+
+static int list_add(struct gitconfig_list *l, const struct reader *r)
+{
+	struct gitconfig_entry *more, *e;
+
+	if (l->n == GITCONFIG_MAX_ENTRIES)
+		return -E2BIG;
+	more = array_room(l->entries, l->n, &l->cap, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	l->entries = more;
+	e = &l->entries[l->n++];
+	*e = (struct gitconfig_entry){.section = strdup(r->section),
+		.name = r->subsection ? strdup(r->name) : NULL,
+		.key = strdup(r->variable),
+		.value = r->has_value ? strdup(r->value) : NULL};
+	return e->section && e->key && (e->name || !r->subsection) && (e->value || !r->has_value)
+		       ? 0
+		       : -ENOMEM;
+}
+
+int gitconfig_read(struct str text, struct gitconfig_list *ret)
+{
+	struct reader r = reader_open(text);
+	int more, e = 0;
+
+	*ret = (struct gitconfig_list){0};
+	while (e == 0 && (more = reader_next(&r)) > 0)
+		e = list_add(ret, &r);
+	return e == 0 && more < 0 ? -EINVAL : e;
+}
+
+void gitconfig_list_done(struct gitconfig_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->entries[i].section);
+		free(l->entries[i].name);
+		free(l->entries[i].key);
+		free(l->entries[i].value);
+	}
+	free(l->entries);
+	*l = (struct gitconfig_list){0};
+}
+
+static bool gitconfig_is_same_section(
+	const struct gitconfig_entry *a, const struct gitconfig_entry *b)
+{
+	return strcmp(a->section, b->section) == 0 && !a->name == !b->name &&
+	       (!a->name || strcmp(a->name, b->name) == 0);
+}
+
+bool gitconfig_is_same(const struct gitconfig_entry *a, const struct gitconfig_entry *b)
+{
+	return strcmp(a->key, b->key) == 0 && gitconfig_is_same_section(a, b);
+}
+
+/* Adds a text in quotes. */
+static int gitconfig_quote(struct buf *out, const char *text)
+{
+	int r = buf_add_char(out, '"');
+
+	for (; r == 0 && *text; text++)
+		r = *text == '\n'                   ? buf_add_str(out, STR("\\n"))
+		    : *text == '\t'                 ? buf_add_str(out, STR("\\t"))
+		    : *text == '\b'                 ? buf_add_str(out, STR("\\b"))
+		    : *text == '"' || *text == '\\' ? buf_printf(out, "\\%c", *text)
+						    : buf_add_char(out, *text);
+	return r < 0 ? r : buf_add_char(out, '"');
+}
+
+/* A name has no other escapes than those of its quotes. */
+static int gitconfig_add_section(struct buf *out, const struct gitconfig_entry *e)
+{
+	int r = buf_printf(out, "[%s", e->section);
+
+	if (r == 0 && e->name)
+		r = buf_add_str(out, STR(" \""));
+	for (const char *c = e->name; r == 0 && c && *c; c++)
+		r = *c == '"' || *c == '\\' ? buf_printf(out, "\\%c", *c) : buf_add_char(out, *c);
+	return r < 0 ? r : buf_add_str(out, e->name ? STR("\"]\n") : STR("]\n"));
+}
+
+int gitconfig_add(
+	struct buf *out, const struct gitconfig_entry *e, const struct gitconfig_entry *before)
+{
+	int r = before && gitconfig_is_same_section(before, e) ? 0 : gitconfig_add_section(out, e);
+
+	if (r == 0)
+		r = buf_printf(out, "\t%s", e->key);
+	if (r == 0 && e->value)
+		r = buf_add_str(out, STR(" = "));
+	if (r == 0 && e->value)
+		r = gitconfig_quote(out, e->value);
+	return r < 0 ? r : buf_add_char(out, '\n');
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the mounts are attached in their order, each where the room's tree leads at
  * that moment, and beneath its root (target.h). In another mount no link is followed: a sandbox
- * that runs may have made it, or make it now (INV-NAMED-ONCE). Directories of hooks are covered
- * when all guards are in their places, as a guard is not found where something else is mounted. A
- * second name comes later: it is a copy of the first one with all that was mounted in it, so both
- * show the same. Directories are closed last, when nothing has to be made in them any more. */
+ * that runs may have made it, or make it now (INV-NAMED-ONCE). Directories of hooks and
+ * configurations of git are covered when all guards are in their places, as a guard is not found
+ * where something else is mounted. A second name comes later: it is a copy of the first one with
+ * all that was mounted in it, so both show the same. Directories are closed last, when nothing has
+ * to be made in them any more. */
 #include "provider/native/attach.h"
 #include "base/fd.h"
 #include "base/fs.h"
@@ -175,6 +176,9 @@ int rootfs_attach_mounts(struct rootfs *r, const struct target_root *root, struc
 		if (e < 0)
 			err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
 	}
+	for (i = 0; i < n && e == 0; i++)
+		if (r->spec->mounts[i].text)
+			e = gitcopy_cover(root, &r->spec->mounts[i], i, &r->config_fd, err);
 	for (i = 0; i < n && e == 0; i++)
 		if (r->sources[i].tree >= 0 && r->spec->mounts[i].also)
 			e = attach_again(&a, i, r->sources[i].is_dir, err);

@@ -82,6 +82,8 @@ static int stage_furnish(struct native_birth *b, struct cloche_err *err)
 
 	if (e == 0)
 		e = rootfs_check_programs(r, err);
+	if (e == 0 && r->config_fd >= 0)
+		e = native_report_config(b->report, r->config_fd, err);
 	return e < 0 || r->upper_fd < 0
 		       ? e
 		       : native_report_layers(b->report, r->upper_fd, r->lower_fd, err);

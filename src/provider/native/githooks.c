@@ -2,7 +2,8 @@
 /* Theory of operation: where a repository has its hooks, the room gets a directory of its own: a
  * link to each hook, and some hooks of ours, which run theirs in the end (githook.sh). Their
  * directory itself is mounted elsewhere. Both are read-only, and the host's directory stays as it
- * is. */
+ * is. Hooks that may be tracked are not covered: a commit has to have the project's own files. Then
+ * the copy of the configuration names a directory of ours in place of theirs (gitcopy.c). */
 #include "base/fd.h"
 #include "base/fs.h"
 #include "jail/sys.h"
@@ -16,7 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HOOKS "/run/cloche/hooks"
 #define SCRIPT ".cloche-hook"
 #define THEIRS ".cloche-own" /* as githook.sh has it */
 
@@ -26,6 +26,11 @@ static const char *const ours[] = {
 	"post-checkout", "post-index-change", "pre-rebase", "reference-transaction"};
 
 extern const char githook_sh[];
+
+/* And those that git may run in a working tree, if they are theirs. */
+static const char *const others[] = {"applypatch-msg", "commit-msg", "post-applypatch",
+	"post-commit", "post-merge", "post-rewrite", "pre-applypatch", "pre-auto-gc", "pre-commit",
+	"pre-merge-commit", "pre-push", "prepare-commit-msg"};
 
 static bool githooks_is_ours(const char *name)
 {
@@ -89,8 +94,8 @@ int githooks_cover(const struct target_root *root, const struct room_mount *m, s
 	/* Somebody else who writes there may have moved it, with the guard on it. */
 	if (at < 0 || fstat(at, &st) < 0 || st.st_dev != m->device || st.st_ino != m->inode)
 		return 0;
-	snprintf(own, sizeof(own), HOOKS "/%zu/own", number);
-	snprintf(shown, sizeof(shown), HOOKS "/%zu/view", number);
+	snprintf(own, sizeof(own), ROOM_GIT_HOOKS "/%zu/own", number);
+	snprintf(shown, sizeof(shown), ROOM_GIT_VIEW, number);
 	theirs = githooks_open(root, own);
 	view = githooks_open(root, shown);
 	/* Then they are shown as they are. */
@@ -105,4 +110,22 @@ int githooks_cover(const struct target_root *root, const struct room_mount *m, s
 	if (r == 0)
 		r = tree = mount_clone(view, "", MOUNT_ATTR_RDONLY | PARTS_QUIET, err);
 	return r < 0 ? r : mount_attach(tree, at, "", m->target, err);
+}
+
+int githooks_view(
+	const struct target_root *root, size_t number, const char *own, struct cloche_err *err)
+{
+	_cleanup_fd_ int view = -1;
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), ROOM_GIT_VIEW, number);
+	view = githooks_open(root, path);
+	if (view < 0 || symlinkat(own, view, THEIRS) < 0)
+		return err_set(err, E_SYSTEM, "make %s in the room", path);
+	r = githooks_write(view, err);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(others); i++)
+		if (symlinkat(SCRIPT, view, others[i]) < 0)
+			r = err_sys(err, errno, "make %s/%s in the room", path, others[i]);
+	return r;
 }

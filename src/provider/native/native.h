@@ -43,6 +43,7 @@ _warn_unused_ int native_take(
 	int sock, enum native_namespace which, int *ret_fd, struct cloche_err *err);
 _warn_unused_ int native_report_layers(int sock, int upper, int lower, struct cloche_err *err);
 _warn_unused_ int native_report_io(int sock, int fd, struct cloche_err *err);
+_warn_unused_ int native_report_config(int sock, int fd, struct cloche_err *err);
 void native_report_failure(int sock, const struct cloche_err *why);
 /* Read to the end of file; store what it hands out in ret. */
 _warn_unused_ int native_await_report(int sock, struct native_room *ret, struct cloche_err *err);

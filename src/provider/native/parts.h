@@ -43,6 +43,16 @@ struct target_root;
 _warn_unused_ int githooks_cover(const struct target_root *root, const struct room_mount *m,
 	size_t number, struct cloche_err *err);
 
+/* Make such a directory for hooks that a configuration names elsewhere: own, as it names them. */
+_warn_unused_ int githooks_view(
+	const struct target_root *root, size_t number, const char *own, struct cloche_err *err);
+
+/* gitcopy.c: lay a link over a guard of a configuration of git; it leads to a copy, which commands
+ * can change. If this is not possible, the configuration stays read-only. Store in *copies (-1: no
+ * copy yet) the directory of them all. */
+_warn_unused_ int gitcopy_cover(const struct target_root *root, const struct room_mount *m,
+	size_t number, int *copies, struct cloche_err *err);
+
 enum { PARTS_PENDING = 96 };
 
 /* A view of the host under construction. */

@@ -3,7 +3,8 @@
  *
  * A SOCK_SEQPACKET pair connects the parent and the room's first process while that is still our
  * own program: no byte of it comes from anything hostile. A message of the child is its user
- * namespace, its two layers, its io figures, or the error object that ended the attempt; a message
+ * namespace, its two layers, its io figures, its copies of configurations,
+ * or the error object that ended the attempt; a message
  * of the parent is the room's network namespace. The child's end is close-on-exec, so end of file
  * means that init runs. */
 #include "base/fd.h"
@@ -13,7 +14,7 @@
 #include <sys/socket.h>
 
 enum { MAX_FDS = 2 };
-enum kind { REPORT_LAYERS = NATIVE_NETWORK + 1, REPORT_IO, REPORT_FAILURE };
+enum kind { REPORT_LAYERS = NATIVE_NETWORK + 1, REPORT_IO, REPORT_CONFIG, REPORT_FAILURE };
 
 struct report {
 	unsigned kind; /* of either enum */
@@ -45,6 +46,14 @@ int native_report_io(int sock, int fd, struct cloche_err *err)
 	int r = send_fds(sock, &rep, &fd, 1);
 
 	return r < 0 ? err_sys(err, -r, "hand out the room's figures") : 0;
+}
+
+int native_report_config(int sock, int fd, struct cloche_err *err)
+{
+	struct report rep = {.kind = REPORT_CONFIG};
+	int r = send_fds(sock, &rep, &fd, 1);
+
+	return r < 0 ? err_sys(err, -r, "hand out the copies of configurations") : 0;
 }
 
 void native_report_failure(int sock, const struct cloche_err *why)
@@ -118,6 +127,10 @@ int native_await_report(int sock, struct native_room *ret, struct cloche_err *er
 			return err_set(err, E_INTERNAL, "a torn report from the room");
 		if (rep.kind == REPORT_IO && fds_n == 1) {
 			ret->io_fd = fds[0];
+			continue;
+		}
+		if (rep.kind == REPORT_CONFIG && fds_n == 1) {
+			ret->ns.base.config_fd = fds[0];
 			continue;
 		}
 		/* Nobody took it, as the child failed before it heard the parent. */

@@ -50,7 +50,8 @@ int rootfs_init(struct rootfs *r, const struct room_spec *spec, const struct kee
 		.keep_tree = -1,
 		.host_trees = LAYERS_NO_TREES,
 		.upper_fd = -1,
-		.lower_fd = -1};
+		.lower_fd = -1,
+		.config_fd = -1};
 	if (!r->sources)
 		return err_nomem(err);
 	for (size_t i = 0; i < spec->mounts_n; i++)

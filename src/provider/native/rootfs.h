@@ -38,6 +38,8 @@ struct rootfs {
 	/* Set by rootfs_furnish if overlay is set (else -1): O_PATH, owned by the code that takes
 	 * them. See struct room. */
 	int upper_fd, lower_fd;
+	int config_fd; /* set by rootfs_furnish if commands get copies of configurations (struct
+			* room), else -1 */
 };
 
 /* Prepare to make a root for that spec; keep is used if the spec has a keep_dir. Call rootfs_done()
