@@ -19,7 +19,17 @@
 #include <sys/stat.h>
 
 /* Leaves some mounts for the user, and for tools. */
-enum { PROTECT_MAX = ROOM_MAX_MOUNTS - 192 };
+enum { PROTECT_MAX = ROOM_MAX_MOUNTS - 192, PROTECT_MAX_WORKTREES = 64 };
+
+static const char crowded[] =
+	"there are more files that this machine obeys (hooks and configurations of git, ...) than "
+	"can "
+	"be made read-only: some can be changed inside; those are looked at when it ends";
+static const char crowded_worktrees[] =
+	"the repository has many linked worktrees elsewhere, so what it knows of all its worktrees "
+	"is "
+	"read-only inside: git cannot add, remove or use one there; \"git worktree prune\" here "
+	"removes what is left of old ones";
 
 /* Find the host path of a path that is given as on the host or as in the room. */
 static int protect_host_path(
@@ -70,8 +80,9 @@ int protect_open(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_
 struct protector {
 	const cloche_sandbox *sb;
 	struct room_spec *room;
-	size_t mount; /* the mount that is searched */
-	bool *crowded;
+	size_t mount;       /* the mount that is searched */
+	unsigned worktrees; /* elsewhere */
+	const char **crowded;
 	struct cloche_err *err;
 };
 
@@ -97,7 +108,7 @@ static int protect_add(
 	if (!read_only && protect_is_mounted(p, path))
 		return 0;
 	if (p->room->mounts_n >= PROTECT_MAX) {
-		*p->crowded = true;
+		*p->crowded = crowded;
 		return 0;
 	}
 	r = room_spec_add_guard(p->room, p->mount, path, st, read_only, p->err);
@@ -155,7 +166,7 @@ static int protect_show_place(struct protector *p, int file, const char *path)
 		if (fs_is_within(path, systems[i]))
 			return 0;
 	if (p->room->mounts_n >= PROTECT_MAX) {
-		*p->crowded = true;
+		*p->crowded = crowded;
 		return 0;
 	}
 	r = room_spec_add_opened(p->room, file, path, path, true, p->err);
@@ -186,6 +197,28 @@ static int protect_around(struct protector *p, const char *rest)
 	return r;
 }
 
+/* Each takes two mounts and a descriptor. If there are many, the directory with all records is
+ * read-only: then git can remove none. */
+static int protect_records(struct protector *p, const char *record)
+{
+	_cleanup_(freep) char *dir = strndup(record, (size_t)(strrchr(record, '/') - record));
+	_cleanup_fd_ int fd =
+		dir ? fs_open_beneath(p->room->mounts[p->mount].fd, dir, O_PATH | O_DIRECTORY) : -1;
+	struct stat st;
+
+	if (!dir)
+		return err_nomem(p->err);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(p->err, fd < 0 ? -fd : errno, "find %s", dir);
+	for (size_t i = 0; i < p->room->mounts_n; i++)
+		if (p->room->mounts[i].guard && p->room->mounts[i].ro &&
+			p->room->mounts[i].inode == st.st_ino &&
+			p->room->mounts[i].device == st.st_dev)
+			return 0;
+	*p->crowded = crowded_worktrees;
+	return protect_add(p, dir, &st, FIND_READ_ONLY);
+}
+
 /* Git inside must not take a worktree that the room does not have for a dead one, nor change what
  * is known of it. */
 static int protect_worktree(
@@ -197,6 +230,10 @@ static int protect_worktree(
 
 	if (protect_shows(p->sb, file, path, &taken))
 		return 0;
+	if (p->worktrees++ >= PROTECT_MAX_WORKTREES && strchr(record, '/')) {
+		r = protect_records(p, record);
+		return r < 0 ? r : 1;
+	}
 	r = protect_around(p, record);
 	if (r == 0)
 		r = protect_add(p, record, st, FIND_READ_ONLY);
@@ -208,8 +245,8 @@ static int protect_worktree(
 int protect_own_file(struct room_spec *ret, size_t mount, int file, struct cloche_err *err)
 {
 	const struct room_mount *m = &ret->mounts[mount];
-	bool crowded = false;
-	struct protector p = {NULL, ret, mount, &crowded, err};
+	const char *full = NULL;
+	struct protector p = {NULL, ret, mount, 0, &full, err};
 	char path[PATH_MAX], top[PATH_MAX];
 	const char *rest;
 	struct stat st;
@@ -228,15 +265,15 @@ int protect_own_file(struct room_spec *ret, size_t mount, int file, struct cloch
 	r = protect_around(&p, rest);
 	if (r == 0)
 		r = protect_add(&p, rest, &st, FIND_READ_ONLY);
-	if (r == 0 && crowded)
+	if (r == 0 && full)
 		return err_set(err, E_LIMIT, "there are too many mounts to keep the network log");
 	return r;
 }
 
-int protect_mount(const cloche_sandbox *sb, struct room_spec *ret, size_t mount, bool *ret_crowded,
-	struct cloche_err *err)
+int protect_mount(const cloche_sandbox *sb, struct room_spec *ret, size_t mount,
+	const char **ret_crowded, struct cloche_err *err)
 {
-	struct protector p = {sb, ret, mount, ret_crowded, err};
+	struct protector p = {sb, ret, mount, 0, ret_crowded, err};
 	const struct find_calls calls = {protect_found, protect_worktree, &p};
 	const struct room_mount *m = &ret->mounts[mount];
 	_cleanup_(freep) char *source = strdup(m->source);

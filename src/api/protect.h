@@ -14,7 +14,7 @@ _warn_unused_ int protect_open(
 _warn_unused_ int protect_own_file(
 	struct room_spec *ret, size_t mount, int file, struct cloche_err *err);
 
-/* Add mounts for what has to be protected in the given mount of ret. Set *ret_crowded if that takes
- * more mounts than a room can have. */
+/* Add mounts for what has to be protected in the given mount of ret. Set *ret_crowded, to words
+ * for the user, if that takes more mounts than a room can have. */
 _warn_unused_ int protect_mount(const cloche_sandbox *sb, struct room_spec *ret, size_t mount,
-	bool *ret_crowded, struct cloche_err *err);
+	const char **ret_crowded, struct cloche_err *err);

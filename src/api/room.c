@@ -101,7 +101,7 @@ int room_make_env(const cloche_sandbox *sb, char ***ret)
 /* Add mount i of sb with its guards; number: what its earlier mounts have become in ret. Both paths
  * of a mount lead to what is mounted in either. */
 static int add_mount(const cloche_sandbox *sb, size_t i, size_t *number,
-	const struct network_logs *logs, struct room_spec *ret, bool *ret_crowded,
+	const struct network_logs *logs, struct room_spec *ret, const char **ret_crowded,
 	struct cloche_err *err)
 {
 	const struct room_mount *m = &sb->mounts[i];
@@ -133,7 +133,7 @@ static int add_mount(const cloche_sandbox *sb, size_t i, size_t *number,
 }
 
 static int add_mounts(const cloche_sandbox *sb, const struct network_logs *logs,
-	struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
+	struct room_spec *ret, const char **ret_crowded, struct cloche_err *err)
 {
 	_cleanup_(freep) size_t *number = calloc(sb->mounts_n + 1, sizeof(*number));
 	int r = number ? protect_open(sb, ret, err) : err_nomem(err);
@@ -157,7 +157,7 @@ static int add_user(const cloche_sandbox *sb, struct room_spec *ret, struct cloc
 }
 
 static int make_room(const cloche_sandbox *sb, bool kept, const struct network_logs *logs,
-	struct room_spec *ret, bool *ret_crowded, struct cloche_err *err)
+	struct room_spec *ret, const char **ret_crowded, struct cloche_err *err)
 {
 	int r = set_string(&ret->keep_dir, sb->keep_changes, err);
 
@@ -245,7 +245,7 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 	_cleanup_(client_freep) struct client *client = NULL;
 	_cleanup_(network_logs_close) struct network_logs logs = NETWORK_LOGS_NULL;
 	struct client_start start = {.m = *how, .room = &room};
-	bool crowded = false;
+	const char *crowded = NULL;
 	int config_fd = -1, r = statedir_check(err);
 
 	*net = (struct network){0};
@@ -268,10 +268,7 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 	if (r < 0)
 		return r;
 	if (crowded && fn)
-		fn("there are more files that this machine obeys (hooks and configurations of git, "
-		   "...) than can be made read-only: some can be changed inside; those are looked "
-		   "at when it ends",
-			user);
+		fn(crowded, user);
 	*ret = TAKE_PTR(client);
 	return 0;
 }

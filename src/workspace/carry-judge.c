@@ -262,7 +262,8 @@ static void judged_more(struct judged *j, struct buf *to, unsigned n)
 static bool judged_is_ours(const struct judged *j, const struct gitconfig_entry *e)
 {
 	if (strcmp(e->section, "gc") == 0 && !e->name && e->value &&
-		strncmp(e->key, "reflogexpire", strlen("reflogexpire")) == 0)
+		(strncmp(e->key, "reflogexpire", strlen("reflogexpire")) == 0 ||
+			strcmp(e->key, "worktreepruneexpire") == 0))
 		return strcmp(e->value, "never") == 0;
 	return strcmp(e->section, "core") == 0 && !e->name && strcmp(e->key, "hookspath") == 0 &&
 	       e->value && strncmp(e->value, j->hooks_dir, strlen(j->hooks_dir)) == 0;

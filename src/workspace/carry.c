@@ -21,7 +21,9 @@
 enum { MAX_CONFIG = 1024 * 1024, MAX_FILES = 64, LOCK_TRIES = 20, LOCK_WAIT_MS = 50 };
 
 /* Logs of worktrees elsewhere are read-only, and git gc would stop there. */
-#define NEVER "[gc]\n\treflogExpire = never\n\treflogExpireUnreachable = never\n"
+#define NEVER                                                                                      \
+	"[gc]\n\treflogExpire = never\n\treflogExpireUnreachable = never\n"                        \
+	"\tworktreePruneExpire = never\n"
 
 void carry_done(struct carry *c)
 {
