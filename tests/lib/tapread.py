@@ -118,10 +118,12 @@ def end_when_interrupted():
 
 def run_tap(argv, timeout, env, cwd, patience=PATIENCE):
     """Runs one program in a process group of its own. One that takes too long is interrupted first, so that it can end
-    what it has in other groups; then its group is killed. What it leaves running fails it (orphans.py)."""
+    what it has in other groups; then its group is killed. What it leaves running fails it (orphans.py), but with None
+    as patience."""
     start = time.monotonic()
     hung, ended = threading.Event(), threading.Event()
-    argv = [sys.executable, "-S", "-E", orphans.__file__, str(patience), *argv]
+    if patience is not None:
+        argv = [sys.executable, "-S", "-E", orphans.__file__, str(patience), *argv]
     with tempfile.TemporaryFile() as out:
         with STARTING:
             if ENDING.is_set():
