@@ -250,7 +250,7 @@ def descendants(pid):
         if not entry.isdigit():
             continue
         try:
-            with open("/proc/%s/stat" % entry) as f:
+            with open("/proc/%s/stat" % entry, errors="replace") as f:
                 stat = f.read()
         except OSError:
             continue
@@ -271,7 +271,7 @@ def session_lives(pid):
     """Whether anything lives of the session that pid leads or led: what was killed may take a while to die."""
     for entry in os.listdir("/proc"):
         try:
-            with open("/proc/%s/stat" % entry) as f:
+            with open("/proc/%s/stat" % entry, errors="replace") as f:
                 state, _, _, session = f.read().rpartition(")")[2].split()[:4]
         except (OSError, ValueError):
             continue
@@ -299,7 +299,7 @@ def processes_with_marker(marker):
         if not entry.isdigit() or int(entry) == os.getpid():
             continue
         try:
-            with open("/proc/%s/stat" % entry) as f:
+            with open("/proc/%s/stat" % entry, errors="replace") as f:
                 stat = f.read()
             if stat[stat.rindex(")") + 2] in "ZX":
                 continue
