@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one directory is open at a time, so that a tree may be of any depth. The way
- * back is "..", but only to the directory (device and inode) from which we came. If ".." leads
- * elsewhere, the tree was moved, and the walk ends. Links are never followed. The type of a file is
- * that of the opened file, not of what the name meant a moment before.
+/* Theory of operation: a walk (base/fswalk.h) that writes each entry when it is met, and a
+ * directory when it was opened. So the type of a file or directory is that of what was opened, not
+ * of what the name meant a moment before.
  *
  * Memory holds the names in each directory on the way from the top, and the first name of each file
  * that has several. */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "base/fswalk.h"
 #include "base/hash.h"
 #include "files/tree.h"
 
@@ -23,22 +22,12 @@ struct first_name {
 	UT_hash_handle hh;
 };
 
-struct level {
-	uint64_t device, inode;
-	size_t path_n; /* length of the directory's own path */
-	struct strs {
-		char **v;
-		size_t n, at;
-	} names;
-};
-
 struct getter {
 	struct tree_get *t;
 	struct files_error *e;
-	int dir;
+	bool told; /* e says why the walk ended */
 	struct buf path;
-	struct level *levels;
-	size_t depth, cap;
+	size_t as_n; /* length of the top's */
 	struct first_name *firsts;
 	char *chunk;
 	size_t chunk_n;
@@ -158,10 +147,10 @@ static int find_first(struct getter *g, const struct stat *st, const char **ret)
 	return 0;
 }
 
-static int get_file(struct getter *g, const char *name)
+static int get_file(struct getter *g, int dir, const char *name)
 {
 	_cleanup_fd_ int fd =
-		openat(g->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	const char *first;
 	struct stat st;
 	int r;
@@ -181,166 +170,111 @@ static int get_file(struct getter *g, const char *name)
 	return r < 0 ? r : put_data(g, fd, (uint64_t)st.st_size);
 }
 
-static int get_link(struct getter *g, const char *name, const struct stat *st)
+static int get_link(struct getter *g, int dir, const char *name, const struct stat *st)
 {
 	char target[FILES_MAX_TARGET];
-	ssize_t n = readlinkat(g->dir, name, target, sizeof(target));
+	ssize_t n = readlinkat(dir, name, target, sizeof(target));
 
 	if (n < 0)
 		return errno == ENOENT ? 0 : getter_fail(g, errno, NULL);
 	return put_entry(g, TAR_SYMLINK, st, str_make(target, (size_t)n));
 }
 
-static int by_bytes(const void *a, const void *b)
+static int get_directory(struct getter *g, const struct stat *st)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void names_free(struct strs *s)
-{
-	for (size_t i = s->at; i < s->n; i++)
-		free(s->v[i]);
-	free(s->v);
-	*s = (struct strs){0};
-}
-
-static int add_name(struct strs *s, size_t *cap, const char *name)
-{
-	char **v = array_room(s->v, s->n, cap, sizeof(*v));
-
-	if (!v)
-		return -ENOMEM;
-	s->v = v;
-	s->v[s->n] = strdup(name);
-	if (!s->v[s->n])
-		return -ENOMEM;
-	s->n++;
-	return 0;
-}
-
-static int read_names(int fd, struct strs *ret)
-{
-	_cleanup_(fs_list_closep) DIR *dir = fs_list(fd, ".");
-	struct dirent *d;
-	size_t cap = 0;
-	int r = 0;
-
-	*ret = (struct strs){0};
-	if (!dir)
-		return -errno;
-	while (r == 0 && (d = fs_list_next(dir)))
-		r = add_name(ret, &cap, d->d_name);
-	if (r == 0)
-		r = -errno;
-	if (r < 0)
-		names_free(ret);
-	else if (ret->n)
-		qsort(ret->v, ret->n, sizeof(*ret->v), by_bytes);
-	return r;
-}
-
-/* Enter the directory; its names come next. */
-static int get_directory(struct getter *g, const char *name)
-{
-	_cleanup_fd_ int fd = openat(g->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct level *l;
-	struct stat st;
-	int r;
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : getter_fail(g, errno, NULL);
-	if (fstat(fd, &st) < 0)
-		return getter_fail(g, errno, NULL);
-	if (g->t->inode && st.st_ino == g->t->inode && st.st_dev == g->t->device)
+	if (g->t->inode && st->st_ino == g->t->inode && st->st_dev == g->t->device)
 		return getter_fail(g, EINVAL, "a directory cannot be copied into itself");
-	r = put_entry(g, TAR_DIRECTORY, &st, STR_NULL);
-	if (r < 0)
-		return r;
-	l = array_room(g->levels, g->depth, &g->cap, sizeof(*l));
-	if (!l)
-		return getter_fail(g, ENOMEM, NULL);
-	g->levels = l;
-	l += g->depth;
-	*l = (struct level){.device = st.st_dev, .inode = st.st_ino, .path_n = buf_len(&g->path)};
-	r = read_names(fd, &l->names);
-	if (r < 0)
-		return getter_fail(g, -r, NULL);
-	g->depth++;
-	fd_close(g->dir);
-	g->dir = TAKE_FD(fd);
-	return 0;
+	return put_entry(g, TAR_DIRECTORY, st, STR_NULL);
 }
 
-static int get_one(struct getter *g, const char *name)
+/* Anything but a directory. */
+static int get_other(struct getter *g, int dir, const char *name, unsigned char type)
 {
 	struct stat st;
 
-	if (fstatat(g->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT && g->depth ? 0 : getter_fail(g, errno, NULL);
-	switch (st.st_mode & S_IFMT) {
-	case S_IFREG:
-		return get_file(g, name);
-	case S_IFDIR:
-		return get_directory(g, name);
-	case S_IFLNK:
-		return get_link(g, name, &st);
-	case S_IFIFO:
-		return put_entry(g, TAR_FIFO, &st, STR_NULL);
-	default:
+	if (type == DT_REG)
+		return get_file(g, dir, name);
+	if (type != DT_LNK && type != DT_FIFO) {
 		g->t->moved.left_out++;
 		return 0;
 	}
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : getter_fail(g, errno, NULL);
+	if (type == DT_LNK)
+		return get_link(g, dir, name, &st);
+	return put_entry(g, TAR_FIFO, &st, STR_NULL);
 }
 
-/* Go back to the directory above. */
-static int ascend(struct getter *g)
+static int getter_tell(struct getter *g, int r)
 {
-	const struct level *l;
-	struct stat st;
-	int up;
-
-	names_free(&g->levels[--g->depth].names);
-	if (g->depth == 0)
-		return 0;
-	l = &g->levels[g->depth - 1];
-	up = openat(g->dir, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (up < 0)
-		return getter_fail(g, errno, NULL);
-	fd_close(g->dir);
-	g->dir = up;
-	if (fstat(up, &st) < 0)
-		return getter_fail(g, errno, NULL);
-	if (st.st_dev != l->device || st.st_ino != l->inode)
-		return getter_fail(g, ESTALE, "it was moved while it was read");
-	return 0;
+	g->told = g->told || r < 0;
+	return r;
 }
 
-static int getter_next(struct getter *g)
+static int get_entry(void *user, const struct fswalk_entry *e)
 {
-	struct level *l = &g->levels[g->depth - 1];
-	_cleanup_(freep) char *name = NULL;
+	struct getter *g = user;
 	int r;
 
-	g->path.tail = g->path.head + l->path_n;
-	if (l->names.at == l->names.n)
-		return ascend(g);
-	name = l->names.v[l->names.at++];
+	g->path.tail = g->path.head + g->as_n;
 	r = buf_add_char(&g->path, '/');
 	if (r == 0)
-		r = buf_add_str(&g->path, str_from(name));
+		r = buf_add_str(&g->path, str_from(e->path));
 	if (r < 0)
-		return getter_fail(g, r == -E2BIG ? ENAMETOOLONG : -r, NULL);
-	return get_one(g, name);
+		return getter_tell(g, getter_fail(g, r == -E2BIG ? ENAMETOOLONG : -r, NULL));
+	return e->type == DT_DIR ? FSWALK_INTO
+				 : getter_tell(g, get_other(g, e->dir, e->name, e->type));
+}
+
+static int get_entered(void *user, const struct fswalk_entry *e, int fd, const struct stat *st)
+{
+	return getter_tell(user, get_directory(user, st));
+}
+
+static int get_missed(void *user, const struct fswalk_entry *e, int errnum)
+{
+	return errnum == ENOENT ? 0 : -errnum;
+}
+
+static int get_below(struct getter *g, const char *name)
+{
+	const struct fswalk_how how = {.sorted = true,
+		.user = g,
+		.entry = get_entry,
+		.entered = get_entered,
+		.missed = get_missed};
+	_cleanup_fd_ int fd =
+		openat(g->t->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return getter_fail(g, errno, NULL);
+	r = get_directory(g, &st);
+	if (r < 0)
+		return r;
+	r = fswalk(fd, "", &how);
+	return r < 0 && !g->told
+		       ? getter_fail(g, -r, r == -ESTALE ? "it was moved while it was read" : NULL)
+		       : r;
+}
+
+static int get_top(struct getter *g)
+{
+	const char *name = g->t->name[0] ? g->t->name : ".";
+	struct stat st;
+
+	if (fstatat(g->t->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return getter_fail(g, errno, NULL);
+	return S_ISDIR(st.st_mode)
+		       ? get_below(g, name)
+		       : get_other(g, g->t->dir, name, (unsigned char)IFTODT(st.st_mode));
 }
 
 static void done(struct getter *g)
 {
 	struct first_name *f, *tmp;
 
-	fd_close(g->dir);
-	while (g->depth > 0)
-		names_free(&g->levels[--g->depth].names);
-	free(g->levels);
 	HASH_ITER (hh, g->firsts, f, tmp) {
 		HASH_DEL(g->firsts, f);
 		free(f->path);
@@ -356,14 +290,12 @@ int tree_get(struct tree_get *t, struct files_error *e)
 	_cleanup_(buf_donep) struct buf end = BUF_INIT(2 * TAR_BLOCK);
 	int r;
 
-	g.dir = openat(t->dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	g.chunk = malloc(FILES_CHUNK);
-	if (g.dir < 0 || !g.chunk || buf_add_str(&g.path, t->as) < 0)
-		r = getter_fail(&g, g.dir < 0 ? errno : ENOMEM, NULL);
+	g.as_n = t->as.n;
+	if (!g.chunk || buf_add_str(&g.path, t->as) < 0)
+		r = getter_fail(&g, ENOMEM, NULL);
 	else
-		r = get_one(&g, t->name[0] ? t->name : ".");
-	while (r == 0 && g.depth > 0)
-		r = getter_next(&g);
+		r = get_top(&g);
 	if (r == 0 && tar_write_end(&end) < 0)
 		r = getter_fail(&g, ENOMEM, NULL);
 	if (r == 0)
