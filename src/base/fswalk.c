@@ -221,8 +221,8 @@ static int fswalk_enter(struct fswalk *w, const struct fswalk_entry *e)
 	if (!bar && w->how->entered)
 		r = w->how->entered(w->how->user, e, fd, &st);
 	if (!bar && r == 0)
-		return fswalk_push(w, TAKE_FD(fd), &st, mode,
-			(size_t)(e->name - e->path) + strlen(e->name));
+		return fswalk_push(
+			w, TAKE_FD(fd), &st, mode, (size_t)(e->name - e->path) + strlen(e->name));
 	if (fd >= 0)
 		fswalk_give_back(w, fd, mode);
 	return bar ? fswalk_missed(w, e, bar) : r;

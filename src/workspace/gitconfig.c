@@ -377,6 +377,17 @@ bool gitconfig_is_harmless(
 	return more == 0;
 }
 
+bool gitconfig_is_of_repository(struct str text)
+{
+	struct reader r = reader_open(text);
+	int more;
+
+	while ((more = reader_next(&r)) > 0)
+		if (strcmp(r.section, "core") != 0 && strcmp(r.section, "index") != 0)
+			return true;
+	return more < 0;
+}
+
 bool gitconfig_value(struct str text, const char *key, char *ret, size_t size)
 {
 	struct reader r = reader_open(text);

@@ -12,6 +12,10 @@
 bool gitconfig_is_harmless(
 	struct str text, bool (*worktree_is_inside)(void *user, const char *value), void *user);
 
+/* Whether the text says anything about the repository as a whole: its remotes, branches, submodules
+ * or the like, and not only about the files of a worktree. Also true if it cannot be read. */
+bool gitconfig_is_of_repository(struct str text);
+
 /* Find the value of a key, such as "core.hookspath" (in small letters); the last one counts, as in
  * git. Return true with the value as it is written, cut if it does not fit. */
 bool gitconfig_value(struct str text, const char *key, char *ret, size_t size);

@@ -299,8 +299,12 @@ bool judge_has_commands(const struct judge *j)
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_CONFIG);
 	struct judge copy = *j;
 
-	return judge_read(j->dir, j->name, &text) < 0 ||
-	       !gitconfig_is_harmless(buf_str(&text), judge_worktree, &copy);
+	if (judge_read(j->dir, j->name, &text) < 0 ||
+		!gitconfig_is_harmless(buf_str(&text), judge_worktree, &copy))
+		return true;
+	/* It goes before the repository's own, so it could lead the next push elsewhere. */
+	return strcmp(j->name, "config.worktree") == 0 &&
+	       gitconfig_is_of_repository(buf_str(&text));
 }
 
 /* The directory in which git runs hooks of the git directory `in`: its worktree, or itself. */
