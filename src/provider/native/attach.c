@@ -156,6 +156,24 @@ static int attach_mount(struct rootfs *r, size_t i, const struct attach *a, stru
 	return 0;
 }
 
+/* What lies over guards: hooks of ours, and copies of configurations. */
+static int attach_covers(struct rootfs *r, const struct target_root *root, struct cloche_err *err)
+{
+	size_t n = r->spec->mounts_n, i;
+	int e = 0;
+
+	for (i = 0; i < n && e == 0; i++) {
+		e = r->spec->mounts[i].hooks ? githooks_cover(root, &r->spec->mounts[i], i, err)
+					     : 0;
+		if (e < 0)
+			err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
+	}
+	for (i = 0; i < n && e == 0; i++)
+		if (r->spec->mounts[i].text)
+			e = gitcopy_cover(root, &r->spec->mounts[i], i, &r->config_fd, err);
+	return e;
+}
+
 int rootfs_attach_mounts(struct rootfs *r, const struct target_root *root, struct cloche_err *err)
 {
 	size_t n = r->spec->mounts_n, i;
@@ -170,15 +188,8 @@ int rootfs_attach_mounts(struct rootfs *r, const struct target_root *root, struc
 		if (e < 0)
 			err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
 	}
-	for (i = 0; i < n && e == 0; i++) {
-		e = r->spec->mounts[i].hooks ? githooks_cover(root, &r->spec->mounts[i], i, err)
-					     : 0;
-		if (e < 0)
-			err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
-	}
-	for (i = 0; i < n && e == 0; i++)
-		if (r->spec->mounts[i].text)
-			e = gitcopy_cover(root, &r->spec->mounts[i], i, &r->config_fd, err);
+	if (e == 0)
+		e = attach_covers(r, root, err);
 	for (i = 0; i < n && e == 0; i++)
 		if (r->sources[i].tree >= 0 && r->spec->mounts[i].also)
 			e = attach_again(&a, i, r->sources[i].is_dir, err);
