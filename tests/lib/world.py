@@ -129,7 +129,7 @@ class Origin:
 class World:
     def __init__(self, network=True):
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self.groups, self.own, self.bystander, self.origin = [], set(), None, None
+        self.groups, self.own, self.bystander, self.origin, self.theirs = [], set(), None, None, set()
         self.folder = tempfile.mkdtemp(prefix="cloche-world-")
         if os.geteuid() == 0:
             self._own_namespaces()
@@ -150,6 +150,13 @@ class World:
         expect(libc.unshare(CLONE_NEWNS | CLONE_NEWNET) == 0, "unshare",
                os.strerror(ctypes.get_errno()))
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True, env=clean_env())
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True, env=clean_env())
+        # A neighbour's, such as those of an engine of another test, go as soon as he removes their directories.
+        self.theirs = {m for m in self.mounts() if m.split()[4].startswith(("/tmp/", "/dev/shm/"))}
+
+    @staticmethod
+    def mounts():
+        return {m for m in read("/proc/self/mountinfo").split("\n") if m}
 
     def _own_groups(self):
         """Below the groups that we are in: our sandboxes' groups then are below those."""
@@ -220,7 +227,7 @@ class World:
             found.add("process %d %s" % (pid, name))
         found |= {"namespace " + n for n in namespaces(here)}
         if os.geteuid() == 0:  # another's mounts may come and go where we have no view of our own
-            found |= {"mount " + m for m in read("/proc/self/mountinfo").split("\n") if m}
+            found |= {"mount " + m for m in self.mounts() - self.theirs}
         found |= {"group " + g for g in self.group_folders()}
         for top in (self.runtime, self.state, self.env["TMPDIR"]):
             for folder, dirs, files in os.walk(top):
