@@ -6,8 +6,8 @@
 #include "base/hostpath.h"
 #include "base/utf8.h"
 #include "fileclient/session.h"
+#include "record/compact.h"
 #include "report/report.h"
-#include "state/compact.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,9 +4,9 @@
 
 #include "api/state.h"
 #include "base/strset.h"
-#include "cassette/cassette.h"
-#include "state/blobs.h"
-#include "state/logs.h"
+#include "record/blobs.h"
+#include "record/cassette.h"
+#include "record/logs.h"
 
 /* Remove the log that a sandbox may have which could not be completed. */
 void oplog_forget(const char *id);

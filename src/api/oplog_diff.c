@@ -8,7 +8,7 @@
 #include "api/oplog.h"
 #include "base/sha256.h"
 #include "files/tar.h"
-#include "state/unified.h"
+#include "record/unified.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
 #include "api/state.h"
 #include "base/fs.h"
 #include "base/json.h"
-#include "state/blobs.h"
+#include "record/blobs.h"
 
 struct recorder {
 	struct files_recorder base;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: variables and storage are what the operation log says (state/state.h). The
+/* Theory of operation: variables and storage are what the operation log says (record/state.h). The
  * log of a recorded sandbox is in the state directory and outlives the sandbox; that of any other
  * is in the sandbox's own directory and goes with it. No other process is asked: a change is
  * appended under the log's lock, and a client that starts a command reads the log. */
 #include "api/state.h"
 #include "base/fs.h"
 #include "base/strv.h"
-#include "state/background.h"
+#include "record/background.h"
 
 #include <fcntl.h>
 #include <stdio.h>

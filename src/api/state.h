@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "fileclient/session.h"
 #include "ipc/statedir.h"
-#include "state/state.h"
+#include "record/state.h"
 #include <cloche/state.h>
 
 struct state_home {

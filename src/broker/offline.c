@@ -18,8 +18,8 @@
 #include "broker/request_body.h"
 #include "broker/response.h"
 #include "broker/upstream.h"
-#include "cassette/cassette.h"
 #include "http/valid.h"
+#include "record/cassette.h"
 
 #include <errno.h>
 

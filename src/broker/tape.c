@@ -11,9 +11,9 @@
 #include "broker/log.h"
 #include "broker/scrubbing.h"
 #include "broker/stream.h"
-#include "cassette/cassette.h"
-#include "cassette/write.h"
 #include "policy/decide.h"
+#include "record/cassette.h"
+#include "record/cassette_write.h"
 #include "secrets/scrub.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The recording of what the room sends and receives: lines of a cassette (cassette/cassette.h).
+/* The recording of what the room sends and receives: lines of a cassette (record/cassette.h).
  * They are written at the room's end of the chain, so that none holds the value of a secret. If
  * recording is off, these functions do nothing. */
 
 #include "base/buf.h"
-#include "cassette/write.h"
+#include "record/cassette_write.h"
 
 #include <stdbool.h>
 

@@ -3,9 +3,9 @@
  * reads nothing, or sends without end. */
 #include "base/fd.h"
 #include "broker/test-world.h"
-#include "cassette/cassette.h"
-#include "cassette/write.h"
 #include "http/limits.h"
+#include "record/cassette.h"
+#include "record/cassette_write.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
 #pragma once
 /* The protocol between a supervisor and the program that keeps the record of its sandbox
  * (cloche-recorder). The recorder is started with this channel, the directory of logs and the
- * directory of contents (state/oplog.h, state/blobs.h).
+ * directory of contents (record/oplog.h, record/blobs.h).
  *
  * BEGIN comes first, then a TREE for each tree that is scanned, then LOOK. The recorder puts the
  * files of the trees on record, or only notes them, and answers with READY. A later LOOK scans them

@@ -5,8 +5,8 @@
  * and sizes are hostile, and may change during a look. */
 
 #include "base/hash.h"
-#include "state/blobs.h"
-#include "state/state.h"
+#include "record/blobs.h"
+#include "record/state.h"
 #include <sys/stat.h>
 
 enum {

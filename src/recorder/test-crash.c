@@ -6,10 +6,10 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/rand.h"
+#include "record/background.h"
+#include "record/compact.h"
+#include "record/state.h"
 #include "recorder/program.h"
-#include "state/background.h"
-#include "state/compact.h"
-#include "state/state.h"
 #include "tap.h"
 
 #include <fcntl.h>

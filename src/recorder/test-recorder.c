@@ -2,7 +2,7 @@
 #include "recorder/test-recorder.h"
 #include "base/fd.h"
 #include "files/tar.h"
-#include "state/compact.h"
+#include "record/compact.h"
 
 #include <dirent.h>
 #include <errno.h>

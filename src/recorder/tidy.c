@@ -9,10 +9,10 @@
 #include "base/fd.h"
 #include "ipc/statedir.h"
 #include "jail/landlock.h"
+#include "record/background.h"
+#include "record/compact.h"
+#include "record/logs.h"
 #include "recorder/program.h"
-#include "state/background.h"
-#include "state/compact.h"
-#include "state/logs.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

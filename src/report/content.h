@@ -2,8 +2,8 @@
 #pragma once
 /* Contents in an entry itself, or stored beside the log. */
 
+#include "record/op.h"
 #include "report/report.h"
-#include "state/op.h"
 
 struct content {
 	struct str text; /* borrowed; the contents in the entry */

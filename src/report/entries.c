@@ -2,8 +2,8 @@
 /* Theory of operation: the log is read twice (internal.h). Rows come in the order of the log, with
  * requests among them by their time, and are written at once. Memory holds only the files and
  * commands of internal.h, one entry and one piece of output. */
+#include "record/oplog.h"
 #include "report/internal.h"
-#include "state/oplog.h"
 
 enum { VALUE = 400 };
 

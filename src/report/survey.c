@@ -3,8 +3,8 @@
  * the facts for the head of the page. */
 #include "agent/lines.h"
 #include "base/fd.h"
+#include "record/oplog.h"
 #include "report/internal.h"
-#include "state/oplog.h"
 
 #include <errno.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-deps: base cassette */
+/* fuzz-deps: base record */
 /* A cassette may be anybody's. What loads has exchanges whose numbers rise and whose heads can be
  * read again where the index says; bodies have as many bytes as the index says, and those that are
  * whole have its digest. */
 #include "base/fd.h"
-#include "cassette/cassette.h"
+#include "record/cassette.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-deps: base state */
+/* fuzz-deps: base record */
 /* A log may be anybody's. What is read of it is an operation that may stand in a log, is the same
  * when it is written and read once more, and changes the tables or is refused. */
 #include "base/fd.h"
-#include "state/state.h"
+#include "record/state.h"
 
 #include <stdint.h>
 #include <stdlib.h>

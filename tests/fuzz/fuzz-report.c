@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-deps: base agent state report */
+/* fuzz-deps: base agent record report */
 /* A page of anybody's log has no markup but the program's own, and no character that is obeyed. An
  * input is a log and, after a line REQUESTS, requests: one entry a line, as `cloche log` prints
  * them. The bodies of a request are the bytes of its line. */

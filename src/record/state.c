@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "state/state.h"
-#include "state/background.h"
+#include "record/state.h"
+#include "record/background.h"
 
 struct state_pair *state_find(const struct state_table *t, struct str key)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "state/oplog.h"
+#include "record/oplog.h"
 #include "base/clock.h"
 #include "base/fd.h"
 

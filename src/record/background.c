@@ -4,7 +4,7 @@
  * once, so the writer waits only for the start. The size of the log at that time, and what was left
  * of it, are kept in the file of the compaction lock, so that a failed attempt is not repeated with
  * each entry. */
-#include "state/background.h"
+#include "record/background.h"
 #include "base/fd.h"
 #include "base/program.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
-#include "cassette/cassette.h"
-#include "cassette/write.h"
+#include "record/cassette.h"
+#include "record/cassette_write.h"
 #include "tap.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * again, go from its first to its last line and skip the others by their number alone, which our
  * writer puts at the front. The file may have been changed meanwhile, so every line that is used is
  * checked again. */
-#include "cassette/cassette.h"
+#include "record/cassette.h"
 #include "base/fd.h"
 
 #include <errno.h>

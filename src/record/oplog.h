@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The operation log of one sandbox: a file of lines (state/op.h) that only grows. To append, a
+/* The operation log of one sandbox: a file of lines (record/op.h) that only grows. To append, a
  * writer holds a lock (flock) on it; readers need none. docs/design/state.md explains why a crash
  * at any instant leaves a log that loads. */
 
 #include "ipc/recording.h"
-#include "state/op.h"
+#include "record/op.h"
 
 #define OPLOG_SUFFIX ".jsonl"
-#define OPLOG_LOCK_SUFFIX ".lock" /* after it: the lock of compaction (state/background.h) */
+#define OPLOG_LOCK_SUFFIX ".lock" /* after it: the lock of compaction (record/background.h) */
 
 struct oplog {
 	int dir; /* the directory of logs, borrowed */

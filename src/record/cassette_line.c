@@ -3,7 +3,7 @@
  * gives its kind. Unknown members are ignored, so that a later version can add some. */
 #include "base/base64.h"
 #include "base/utf8.h"
-#include "cassette/cassette.h"
+#include "record/cassette.h"
 
 #include <errno.h>
 

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/sha256.h"
-#include "state/op.h"
+#include "record/op.h"
 
 struct blob_writer {
 	int dir; /* borrowed */

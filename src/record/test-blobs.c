@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
 #include "base/fs.h"
-#include "state/blobs.h"
+#include "record/blobs.h"
 #include "tap.h"
 
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 
 enum state_op_kind {
 #define STATE_OP(name, text, first, second, about) STATE_##name,
-#include "state/ops.def"
+#include "record/ops.def"
 #undef STATE_OP
 	STATE_UNKNOWN, /* of another version: kept as it is, but ignored */
 };
@@ -23,12 +23,12 @@ enum state_about { STATE_FILES, STATE_ENV, STATE_STORAGE, STATE_EVENTS, STATE_NO
 enum {
 	STATE_FILES_OPS = 0
 #define STATE_OP(name, text, first, second, about) +(STATE_##about == STATE_FILES)
-#include "state/ops.def"
+#include "record/ops.def"
 #undef STATE_OP
 	,
 	STATE_CHANGING_OPS = 0
 #define STATE_OP(name, text, first, second, about) +(STATE_##about < STATE_EVENTS)
-#include "state/ops.def"
+#include "record/ops.def"
 #undef STATE_OP
 };
 

@@ -2,7 +2,7 @@
 /* Logs of any form, also from elsewhere, read from a descriptor. */
 #include "base/fd.h"
 #include "base/str.h"
-#include "state/oplog.h"
+#include "record/oplog.h"
 #include "tap.h"
 
 #include <sys/mman.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "state/logs.h"
+#include "record/logs.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/strset.h"
-#include "cassette/cassette.h"
-#include "state/background.h"
-#include "state/blobs.h"
+#include "record/background.h"
+#include "record/blobs.h"
+#include "record/cassette.h"
 
 #include <errno.h>
 #include <stdio.h>

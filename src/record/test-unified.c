@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "state/unified.h"
+#include "record/unified.h"
 #include "tap.h"
 
 #include <stdio.h>

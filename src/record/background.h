@@ -2,7 +2,7 @@
 #pragma once
 /* Automatic compaction. */
 
-#include "state/oplog.h"
+#include "record/oplog.h"
 
 /* A log of at least this size is compacted when it is twice as large as the last compaction left
  * it. If the last attempt failed, it must also have grown by this much since then. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "state/blobs.h"
+#include "record/blobs.h"
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/rand.h"

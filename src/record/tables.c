@@ -5,7 +5,7 @@
  * they cost a fixed share of what is written. Large tables are not written; then the whole log is
  * read. */
 #include "base/clock.h"
-#include "state/state.h"
+#include "record/state.h"
 
 enum { DISTANCE = 16 << 10, TABLES_MAX = 1 << 20 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "state/compact.h"
+#include "record/compact.h"
 #include "base/fd.h"
 #include "base/hash.h"
-#include "state/background.h"
+#include "record/background.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cassette/write.h"
+#include "record/cassette_write.h"
 #include "base/base64.h"
 #include "base/jsonout.h"
 

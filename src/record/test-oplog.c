@@ -2,8 +2,8 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/rand.h"
-#include "state/compact.h"
-#include "state/state.h"
+#include "record/compact.h"
+#include "record/state.h"
 #include "tap.h"
 
 #include <fcntl.h>

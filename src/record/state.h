@@ -4,7 +4,7 @@
  * all there is on disk; the tables here are only what was read from it. */
 
 #include "base/hash.h"
-#include "state/oplog.h"
+#include "record/oplog.h"
 
 enum {
 	STATE_ENV_TOTAL = 1 << 20,       /* bytes of all variables */

@@ -3,7 +3,7 @@
 /* Remove operations that later ones have made void from a log, so that a replay has the same
  * result. */
 
-#include "state/oplog.h"
+#include "record/oplog.h"
 
 struct compaction {
 	uint64_t before, after;             /* operations */

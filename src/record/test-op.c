@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "state/op.h"
+#include "record/op.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 /* The directory of all logs: their names, and how logs and contents are removed. */
 
 #include "ipc/rundir.h"
-#include "state/oplog.h"
+#include "record/oplog.h"
 
 /* The name of a log is the id of its sandbox; that of a snapshot is ID@NAME. */
 enum { OPLOG_SNAPSHOT_MAX = 64, OPLOG_NAME_MAX = RUNDIR_ID_BYTES + 1 + OPLOG_SNAPSHOT_MAX };

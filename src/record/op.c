@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "state/op.h"
+#include "record/op.h"
 #include "base/base64.h"
 #include "base/utf8.h"
 
@@ -11,7 +11,7 @@ static const struct row {
 	enum state_about about;
 } rows[] = {
 #define STATE_OP(name, text, first, second, about) {text, first, second, STATE_##about},
-#include "state/ops.def"
+#include "record/ops.def"
 #undef STATE_OP
 	{"?", NULL, NULL, STATE_NOTHING},
 };

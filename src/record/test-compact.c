@@ -3,8 +3,8 @@
  * system, which are then compared. */
 #include "base/fd.h"
 #include "base/fs.h"
+#include "record/compact.h"
 #include "seeded.h"
-#include "state/compact.h"
 #include "tap.h"
 
 #include <errno.h>
