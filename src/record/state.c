@@ -115,12 +115,17 @@ static void forget(struct state *s)
 	s->tables_at = 0;
 }
 
-int state_open(struct state *s, int dir, const char *name, bool writable, struct cloche_err *err)
+void state_init(struct state *s)
 {
 	*s = STATE_INIT;
 	s->env.max = STATE_ENV_TOTAL;
 	s->unset.max = STATE_UNSET_TOTAL;
 	s->storage.max = STATE_STORAGE_TOTAL;
+}
+
+int state_open(struct state *s, int dir, const char *name, bool writable, struct cloche_err *err)
+{
+	state_init(s);
 	return oplog_open(&s->log, dir, name, writable, err);
 }
 

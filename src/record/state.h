@@ -38,6 +38,8 @@ struct state {
 };
 #define STATE_INIT ((struct state){.log = OPLOG_INIT})
 
+/* Make empty tables without a log, for state_apply(). */
+void state_init(struct state *s);
 /* As oplog_open(); reads nothing yet. */
 _warn_unused_ int state_open(
 	struct state *s, int dir, const char *name, bool writable, struct cloche_err *err);
