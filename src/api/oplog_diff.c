@@ -1,497 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the log is read once for each of the two points in time, and what it says
- * about files, variables and storage becomes a table in memory. Nothing is written to the file
- * system, and no path is looked up in it. Paths are compared as they are written (as in
- * compaction). Of contents, the beginning is kept, up to HELD_MAX, and a digest of all: so
- * differences of any size are found, and small ones are shown. Then the two tables are compared in
- * the order of names. */
+/* Theory of operation: the log is read once for each of the two points in time. What it says about
+ * files becomes a tree in memory (record/tree.h), variables and storage the tables of a struct
+ * state. Nothing is written to the file system, and no path is looked up in it. Names are compared
+ * as they are written (as in compaction). Contents are read if they differ, and shown up to
+ * SHOWN_MAX. */
 #include "api/oplog.h"
-#include "base/sha256.h"
-#include "files/tar.h"
+#include "record/tree.h"
 #include "record/unified.h"
 
 #include <errno.h>
-#include <unistd.h>
+#include <utlist.h>
 
-enum { HELD_MAX = 1 << 20, NAMES_MAX = 64 << 20, ALL_HELD_MAX = 256 << 20 };
-/* Names that are looked at to move and to remove, and bytes of those that are moved. */
-#define WORK_MAX (100ULL * 1000 * 1000)
+enum { SHOWN_MAX = 1 << 20, ALL_HELD_MAX = 256 << 20 };
 
-enum node_type { NODE_UNKNOWN, NODE_GONE, NODE_DIRECTORY, NODE_FILE, NODE_LINK, NODE_VALUE };
-
-struct node {
-	UT_hash_handle hh;
-	enum node_type type;
-	bool has_below; /* the table has had names below it */
-	bool partial;   /* what was there before the log is not known */
-	bool cut;       /* held has only the beginning */
-	uint32_t mode;
-	uint64_t size;
-	struct sha256 digest;
-	struct buf held;
-	size_t key_n;
-	char key[]; /* 'f', 'v' or 's' and the path, variable or key */
+/* The state after an entry. */
+struct moment {
+	struct tree tree;
+	struct state state;
+	uint64_t last; /* entries up to this one count */
 };
 
-struct table {
-	cloche_oplog *log;
-	struct node *nodes;
-	size_t names, held; /* bytes */
-	uint64_t work;      /* done, of WORK_MAX */
-	uint64_t last;      /* entries up to this one count */
-	struct node *filling;
-	struct str below; /* where an archive is unpacked */
-	struct cloche_err *err;
-};
-
-/* --- the table --- */
-
-static void node_free(struct table *t, struct node *n)
+static int moment_open(void *user, struct str ref, struct cloche_err *err)
 {
-	HASH_DEL(t->nodes, n);
-	t->names -= n->key_n;
-	t->held -= buf_len(&n->held);
-	buf_done(&n->held);
-	free(n);
+	return oplog_open_content(user, ref, err);
 }
 
-static void table_done(struct table *t)
+static void moment_init(struct moment *m, cloche_oplog *log, uint64_t last)
 {
-	struct node *n, *next;
-
-	HASH_ITER (hh, t->nodes, n, next)
-		node_free(t, n);
+	*m = (struct moment){.last = last};
+	state_init(&m->state);
+	tree_init(&m->tree, moment_open, log);
+	m->tree.max_kept = ALL_HELD_MAX;
+	m->tree.max_file = SHOWN_MAX;
+	m->tree.sums = true;
 }
 
-/* Make the key of a name. A path loses doubled slashes and one at its end. */
-static int key_make(char part, struct str name, struct buf *ret)
+static void moment_done(struct moment *m)
 {
-	bool slash = false;
-	int r = buf_add_char(ret, part);
-
-	for (size_t i = 0; r == 0 && i < name.n; i++) {
-		if (part == 'f' && name.p[i] == '/' && (slash || i + 1 == name.n))
-			continue;
-		slash = name.p[i] == '/';
-		r = buf_add_char(ret, name.p[i]);
-	}
-	return r;
+	(void)state_close(&m->state, NULL);
+	tree_done(&m->tree);
 }
 
-static struct node *find(const struct table *t, struct str key)
+static int moment_take(
+	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
-	struct node *n = NULL;
+	struct moment *m = user;
+	int r;
 
-	HASH_FIND(hh, t->nodes, key.p, key.n, n);
-	return n;
-}
-
-static struct node *get(struct table *t, struct str key)
-{
-	struct node *n = find(t, key);
-
-	if (n)
-		return n;
-	if (t->names + key.n > NAMES_MAX) {
-		err_set(t->err, E_LIMIT, "the log names too many files to compare");
-		return NULL;
-	}
-	n = calloc(1, sizeof(*n) + key.n + 1);
-	if (n) {
-		memcpy(n->key, key.p, key.n);
-		n->key_n = key.n;
-		n->mode = STATE_NO_MODE;
-		n->held = BUF_INIT(HELD_MAX);
-		HASH_ADD_KEYPTR(hh, t->nodes, n->key, n->key_n, n);
-	}
-	if (!n || !n->hh.tbl) {
-		free(n);
-		err_nomem(t->err);
-		return NULL;
-	}
-	t->names += key.n;
-	return n;
-}
-
-static void empty(struct table *t, struct node *n, enum node_type type)
-{
-	t->held -= buf_len(&n->held);
-	buf_clear(&n->held);
-	sha256_init(&n->digest);
-	n->type = type;
-	n->size = 0;
-	n->partial = n->cut = false;
-}
-
-static int fill(struct table *t, struct node *n, struct str data)
-{
-	sha256_add(&n->digest, data);
-	n->size += data.n;
-	n->cut = n->cut || buf_len(&n->held) + data.n > HELD_MAX || t->held + data.n > ALL_HELD_MAX;
-	if (n->cut || data.n == 0)
-		return 0;
-	if (buf_add_str(&n->held, data) < 0)
-		return err_nomem(t->err);
-	t->held += data.n;
-	return 0;
-}
-
-/* Return the node of a path, made if it is missing, and mark the directories above it. */
-static struct node *get_path(struct table *t, struct str path)
-{
-	_cleanup_(buf_donep) struct buf key = BUF_INIT(2 * STATE_PATH_MAX + 4);
-	struct node *n;
-
-	if (key_make('f', path, &key) < 0) {
-		err_nomem(t->err);
-		return NULL;
-	}
-	for (struct str up = buf_str(&key); up.n > 1; up.n--) {
-		if (up.p[up.n - 1] != '/' || up.n == 2)
-			continue;
-		n = get(t, str_prefix(up, up.n - 1));
-		if (!n || n->has_below)
-			break;
-		n->has_below = true;
-	}
-	return get(t, buf_str(&key));
-}
-
-static bool is_below(const struct node *n, const struct node *dir)
-{
-	return n->key_n > dir->key_n && n->key[dir->key_n] == '/' &&
-	       memcmp(n->key, dir->key, dir->key_n) == 0;
-}
-
-/* Count a look at all names. Return false if there were too many; then apply() fails. */
-static bool may_look(struct table *t)
-{
-	t->work += HASH_COUNT(t->nodes);
-	return t->work <= WORK_MAX;
-}
-
-static void drop_below(struct table *t, struct node *dir)
-{
-	struct node *n, *next;
-
-	if (!dir->has_below || !may_look(t))
-		return;
-	HASH_ITER (hh, t->nodes, n, next)
-		if (is_below(n, dir))
-			empty(t, n, NODE_GONE);
-}
-
-/* --- contents --- */
-
-static int fill_from(struct table *t, struct str ref, struct tar_reader *tar, struct node *n)
-{
-	_cleanup_fd_ int fd = oplog_open_content(t->log, ref, t->err);
-	struct files_error e = {0};
-	char chunk[16384];
-	ssize_t got = fd;
-
-	if (fd < 0)
-		return fd;
-	while ((got = read(fd, chunk, sizeof(chunk))) != 0) {
-		int r = 0;
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return err_sys(t->err, errno, "read %.*s", STR_FMT(ref));
-		if (tar)
-			r = tar_reader_feed(tar, chunk, (size_t)got, &e);
-		else
-			r = fill(t, n, str_make(chunk, (size_t)got));
-		if (r < 0)
-			return tar ? err_set(t->err, E_CORRUPT, "%.*s is not an archive",
-					     STR_FMT(ref))
-				   : r;
-	}
-	return tar && tar_reader_finish(tar, &e) < 0
-		       ? err_set(t->err, E_CORRUPT, "%.*s is not an archive", STR_FMT(ref))
-		       : 0;
-}
-
-static bool has_dots(struct str path)
-{
-	while (path.n) {
-		struct str part = str_prefix(path, str_chr(path, '/'));
-
-		if (str_eq(part, STR("..")))
-			return true;
-		path = str_from_index(path, part.n + 1);
-	}
-	return false;
-}
-
-/* Return the node of an entry's name, without the "./" at its beginning. */
-static struct node *get_entry(struct table *t, struct str name, struct files_error *e)
-{
-	_cleanup_(buf_donep) struct buf path = BUF_INIT(2 * STATE_PATH_MAX);
-	struct node *n = NULL;
-
-	while (str_starts(name, STR("./")))
-		name = str_from_index(name, 2);
-	if (str_eq(name, STR(".")))
-		name = STR_NULL;
-	if (!has_dots(name) && buf_add_str(&path, t->below) == 0 && buf_add_char(&path, '/') == 0 &&
-		buf_add_str(&path, name) == 0)
-		n = get_path(t, buf_str(&path));
-	if (!n)
-		(void)files_fail(e, EBADMSG, STR_NULL, NULL);
-	return n;
-}
-
-static int on_entry(void *user, const struct tar_entry *entry, struct files_error *e)
-{
-	static const enum node_type types[] = {[TAR_FILE] = NODE_FILE,
-		[TAR_DIRECTORY] = NODE_DIRECTORY,
-		[TAR_SYMLINK] = NODE_LINK,
-		[TAR_HARDLINK] = NODE_FILE};
-	struct table *t = user;
-	struct node *n = get_entry(t, entry->path, e), *other;
-
-	if (!n)
-		return -EBADMSG;
-	if (entry->type != TAR_DIRECTORY)
-		drop_below(t, n);
-	empty(t, n, entry->type < ARRAY_SIZE(types) ? types[entry->type] : NODE_UNKNOWN);
-	n->mode = entry->mode;
-	t->filling = n;
-	if (entry->type == TAR_SYMLINK)
-		return fill(t, n, entry->link) < 0 ? -ENOMEM : 0;
-	if (entry->type != TAR_HARDLINK)
-		return 0;
-	other = get_entry(t, entry->link, e);
-	if (!other)
-		return -EBADMSG;
-	if (other == n || fill(t, n, buf_str(&other->held)) < 0)
-		return other == n ? 0 : -ENOMEM;
-	n->digest = other->digest;
-	n->size = other->size;
-	n->cut = other->cut || n->cut;
-	return 0;
-}
-
-static int on_data(void *user, const char *p, size_t n, struct files_error *e)
-{
-	struct table *t = user;
-
-	return fill(t, t->filling, str_make(p, n)) < 0 ? -ENOMEM : 0;
-}
-
-static int on_entry_end(void *user, struct files_error *e)
-{
-	return 0;
-}
-
-/* --- what each operation does --- */
-
-/* n: the node of the path; NULL for an archive, and for an operation without a path. */
-static int do_write(struct table *t, const struct state_op *op, struct node *n)
-{
-	if (op->kind != STATE_FS_APPEND || n->type == NODE_GONE || n->type == NODE_UNKNOWN) {
-		bool partial = op->kind == STATE_FS_APPEND && n->type == NODE_UNKNOWN;
-
-		empty(t, n, NODE_FILE);
-		n->partial = partial;
-	}
-	if (op->mode != STATE_NO_MODE)
-		n->mode = op->mode;
-	return op->is_ref ? fill_from(t, op->object, NULL, n) : fill(t, n, op->object);
-}
-
-static int do_unpack(struct table *t, const struct state_op *op, struct node *n)
-{
-	static const struct tar_reader_ops ops = {on_entry, on_data, on_entry_end};
-	_cleanup_(tar_reader_freep) struct tar_reader *tar = tar_reader_new(&ops, t);
-
-	t->below = op->subject;
-	return tar ? fill_from(t, op->object, tar, NULL) : err_nomem(t->err);
-}
-
-static int do_delete(struct table *t, const struct state_op *op, struct node *n)
-{
-	drop_below(t, n);
-	empty(t, n, NODE_GONE);
-	return 0;
-}
-
-static int do_mkdir(struct table *t, const struct state_op *op, struct node *n)
-{
-	empty(t, n, NODE_DIRECTORY);
-	n->mode = op->mode;
-	return 0;
-}
-
-static int do_symlink(struct table *t, const struct state_op *op, struct node *n)
-{
-	empty(t, n, NODE_LINK);
-	return fill(t, n, op->object);
-}
-
-static int do_chmod(struct table *t, const struct state_op *op, struct node *n)
-{
-	n->mode = op->mode;
-	return 0;
-}
-
-static void move(struct table *t, struct node *from, struct node *to)
-{
-	struct buf held;
-
-	empty(t, to, from->type);
-	to->mode = from->mode;
-	to->size = from->size;
-	to->partial = from->partial;
-	to->cut = from->cut;
-	to->digest = from->digest;
-	held = to->held;
-	to->held = from->held;
-	from->held = held;
-	/* from->held is empty now, so t->held stays the same. */
-	empty(t, from, NODE_GONE);
-}
-
-static int do_rename(struct table *t, const struct state_op *op, struct node *from)
-{
-	struct node *to = get_path(t, op->object), *n, *next;
-	_cleanup_(buf_donep) struct buf path = BUF_INIT(4 * STATE_PATH_MAX);
-
-	if (!to)
-		return -E_LIMIT;
-	if (from == to || is_below(to, from))
-		return 0;
-	drop_below(t, to);
-	move(t, from, to);
-	if (!from->has_below || !may_look(t))
-		return 0;
-	HASH_ITER (hh, t->nodes, n, next) {
-		struct node *there;
-
-		if (!is_below(n, from) || n->type == NODE_GONE)
-			continue;
-		buf_clear(&path);
-		if (buf_add(&path, to->key + 1, to->key_n - 1) < 0 ||
-			buf_add(&path, n->key + from->key_n, n->key_n - from->key_n) < 0)
-			return err_set(t->err, E_LIMIT, "a path of the log is too long");
-		there = get_path(t, buf_str(&path));
-		if (!there)
-			return -E_LIMIT;
-		move(t, n, there);
-		t->work += there->key_n;
-	}
-	return 0;
-}
-
-static int do_value(struct table *t, const struct state_op *op, struct node *n)
-{
-	_cleanup_(buf_donep) struct buf key = BUF_INIT(STATE_KEY_MAX + 16);
-
-	if (key_make(state_op_about(op->kind) == STATE_ENV ? 'v' : 's', op->subject, &key) < 0)
-		return err_nomem(t->err);
-	n = get(t, buf_str(&key));
-	if (!n)
-		return -E_LIMIT;
-	empty(t, n,
-		op->kind == STATE_ENV_SET || op->kind == STATE_STORAGE_SET ? NODE_VALUE
-									   : NODE_GONE);
-	return n->type == NODE_VALUE ? fill(t, n, op->object) : 0;
-}
-
-static int do_clear(struct table *t, const struct state_op *op, struct node *n)
-{
-	for (n = t->nodes; n; n = n->hh.next)
-		if (n->key[0] == 's')
-			empty(t, n, NODE_GONE);
-	return 0;
-}
-
-static const struct {
-	enum state_op_kind kind;
-	int (*fn)(struct table *t, const struct state_op *op, struct node *n);
-} operations[] = {
-	{STATE_FS_WRITE, do_write},
-	{STATE_FS_APPEND, do_write},
-	{STATE_ASSETS_UPLOAD, do_write},
-	{STATE_FS_UNPACK, do_unpack},
-	{STATE_FS_DELETE, do_delete},
-	{STATE_FS_MKDIR, do_mkdir},
-	{STATE_FS_RENAME, do_rename},
-	{STATE_FS_SYMLINK, do_symlink},
-	{STATE_FS_CHMOD, do_chmod},
-	{STATE_ENV_SET, do_value},
-	{STATE_ENV_DELETE, do_value},
-	{STATE_STORAGE_SET, do_value},
-	{STATE_STORAGE_DELETE, do_value},
-	{STATE_STORAGE_CLEAR, do_clear},
-};
-_Static_assert(ARRAY_SIZE(operations) == STATE_CHANGING_OPS, "an operation has no row");
-
-static int apply(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
-{
-	struct table *t = user;
-	bool has_path = state_op_about(op->kind) == STATE_FILES && op->kind != STATE_FS_UNPACK;
-	struct node *n = NULL;
-	int r = 0;
-
-	if (op->number > t->last)
+	if (op->number > m->last)
 		return 1;
-	if (has_path && !(n = get_path(t, op->subject)))
-		r = -t->err->code;
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(operations); i++)
-		if (operations[i].kind == op->kind)
-			r = operations[i].fn(t, op, n);
-	if (r >= 0 && t->work > WORK_MAX)
-		r = err_set(t->err, E_LIMIT, "the log moves and removes too much to compare");
+	r = state_op_about(op->kind) == STATE_FILES ? tree_take(&m->tree.taker, op, err)
+						    : state_apply(&m->state, op, err);
 	if (r < 0)
 		err_wrap(err, r, "entry %llu, %s", (unsigned long long)op->number,
 			state_op_name(op->kind));
 	return r;
 }
 
-/* --- comparing --- */
+/* --- one difference --- */
 
 struct comparing {
+	struct moment before, after;
 	cloche_difference_fn fn;
 	void *user;
+	bool stopped;
 	struct cloche_err *err;
 };
-
-static bool is_there(const struct node *n)
-{
-	return n && n->type >= NODE_DIRECTORY;
-}
-
-/* Return 'A', 'C', 'D', or 0 for no difference. What is only known to be gone was there before the
- * log. */
-static char judge(const struct node *a, const struct node *b)
-{
-	struct sha256 x, y;
-	char s[SHA256_HEX_MAX], t[SHA256_HEX_MAX];
-
-	if (!is_there(b))
-		return b && b->type == NODE_GONE && !(a && a->type == NODE_GONE) ? 'D' : 0;
-	if (!is_there(a))
-		return 'A';
-	if (a->type != b->type || a->size != b->size || a->mode != b->mode)
-		return 'C';
-	if (a->type == NODE_DIRECTORY)
-		return 0;
-	x = a->digest;
-	y = b->digest;
-	sha256_hex(&x, s);
-	sha256_hex(&y, t);
-	return strcmp(s, t) == 0 ? 0 : 'C';
-}
-
-static const void *held(const struct node *n)
-{
-	if (!is_there(n) || n->type == NODE_DIRECTORY || n->cut || n->partial)
-		return NULL;
-	return buf_len(&n->held) ? buf_data(&n->held) : "";
-}
 
 /* Return whether both contents, where they exist, are wholly known and are text. */
 static bool can_show(const cloche_difference *d, bool was_there, bool is_now)
@@ -502,81 +76,237 @@ static bool can_show(const cloche_difference *d, bool was_there, bool is_now)
 	       (!d->after || unified_is_text(str_make(d->after, d->after_length)));
 }
 
-static enum cloche_difference_part part_of(const struct node *n)
+/* Add the hunks, and pass it on. */
+static int difference_pass(struct comparing *c, cloche_difference *d, bool was_there, bool is_now)
 {
-	if (n->key[0] == 'f')
-		return CLOCHE_DIFFERENCE_FILE;
-	return n->key[0] == 'v' ? CLOCHE_DIFFERENCE_ENV : CLOCHE_DIFFERENCE_STORAGE;
+	_cleanup_(buf_donep) struct buf hunks = BUF_INIT(8 * SHOWN_MAX);
+
+	if (can_show(d, was_there, is_now)) {
+		if (unified_write(&hunks, str_make(d->before, d->before ? d->before_length : 0),
+			    str_make(d->after, d->after ? d->after_length : 0)) < 0)
+			return err_nomem(c->err);
+		d->unified = buf_len(&hunks) ? buf_cstr(&hunks) : NULL;
+		d->unified_length = buf_len(&hunks);
+	}
+	c->stopped = !c->fn(d, c->user);
+	return 0;
+}
+
+/* --- files --- */
+
+static bool node_is_there(const struct tree_node *n)
+{
+	return n && n->type >= TREE_DIRECTORY;
+}
+
+/* Return 'A', 'C', 'D', or 0 for no difference; negative on failure. What is only known to be gone
+ * was there before the log. */
+static int node_judge(struct comparing *c, const struct tree_node *a, const struct tree_node *b)
+{
+	int same;
+
+	if (!node_is_there(b))
+		return b->type == TREE_GONE && !(a && a->type == TREE_GONE) ? 'D' : 0;
+	if (!node_is_there(a))
+		return 'A';
+	if (a->type != b->type || a->mode != b->mode)
+		return 'C';
+	if (a->type == TREE_DIRECTORY)
+		return 0;
+	same = tree_is_same(&c->before.tree, a, b, c->err);
+	return same < 0 ? same : same ? 0 : 'C';
+}
+
+/* Get the contents, if all are known and they are to be shown, and their size. */
+static int node_contents(struct comparing *c, const struct tree_node *n, struct buf *held,
+	const void **ret, uint64_t *ret_size)
+{
+	char digest[SHA256_HEX_MAX];
+	int r = tree_contents(&c->after.tree, n, held, c->err);
+
+	if (r == 0) {
+		*ret = buf_len(held) ? buf_data(held) : "";
+		*ret_size = buf_len(held);
+		return 0;
+	}
+	return r < 0 ? r : tree_digest(&c->after.tree, n, digest, ret_size, c->err);
 }
 
 /* a may be NULL. */
-static int report(struct comparing *c, const struct node *a, const struct node *b, char kind)
+static int node_compare(struct comparing *c, const struct tree_node *a, const struct tree_node *b)
 {
-	_cleanup_(buf_donep) struct buf hunks = BUF_INIT(8 * HELD_MAX);
-	bool was_there = is_there(a), is_now = is_there(b);
-	cloche_difference d = {.kind = (enum cloche_change_kind)kind,
-		.part = part_of(b),
-		.name = b->key + 1,
-		.name_length = b->key_n - 1,
-		.before = held(a),
-		.after = held(b),
-		.before_length = was_there ? a->size : 0,
-		.after_length = is_now ? b->size : 0,
+	_cleanup_(buf_donep) struct buf name = BUF_INIT(4 * STATE_PATH_MAX);
+	_cleanup_(buf_donep) struct buf old = BUF_INIT(SHOWN_MAX), new = BUF_INIT(SHOWN_MAX);
+	bool was_there = node_is_there(a), is_now = node_is_there(b);
+	cloche_difference d = {.part = CLOCHE_DIFFERENCE_FILE,
 		.before_mode = was_there ? a->mode : UINT32_MAX,
 		.after_mode = is_now ? b->mode : UINT32_MAX};
+	int kind = node_judge(c, a, b), r = 0;
 
-	if (can_show(&d, was_there, is_now)) {
-		if (unified_write(&hunks, str_make(d.before, d.before ? d.before_length : 0),
-			    str_make(d.after, d.after ? d.after_length : 0)) < 0)
-			return err_nomem(c->err);
-		d.unified = buf_len(&hunks) ? buf_cstr(&hunks) : NULL;
-		d.unified_length = buf_len(&hunks);
-	}
-	return c->fn(&d, c->user) ? 0 : 1;
+	if (kind <= 0)
+		return kind;
+	if (tree_path_of(b, &name) < 0 || buf_add_char(&name, '\0') < 0)
+		return err_set(c->err, E_LIMIT, "a path of the log is too long");
+	d.kind = (enum cloche_change_kind)kind;
+	d.name = buf_data(&name);
+	d.name_length = buf_len(&name) - 1;
+	if (was_there && a->type != TREE_DIRECTORY)
+		r = node_contents(c, a, &old, &d.before, &d.before_length);
+	if (r == 0 && is_now && b->type != TREE_DIRECTORY)
+		r = node_contents(c, b, &new, &d.after, &d.after_length);
+	return r < 0 ? r : difference_pass(c, &d, was_there, is_now);
 }
 
-static int by_key(const struct node *a, const struct node *b)
+static int node_by_name(const struct tree_node *a, const struct tree_node *b)
+{
+	return str_compare(tree_name(a), tree_name(b));
+}
+
+/* Make sure that each name is in the other tree, and that each node knows its other there. */
+static int tree_pair(struct tree *t, struct tree *with, struct cloche_err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(t->tops); i++)
+		for (struct tree_node *n = t->tops[i]; n; n = tree_next(n, t->tops[i])) {
+			struct tree_node *up = n->key->parent;
+			int r = 0;
+
+			if (!n->other)
+				r = tree_add_name(
+					with, up ? up->other : NULL, tree_name(n), &n->other, err);
+			if (r < 0)
+				return r;
+			if (!up)
+				with->tops[i] = n->other;
+			n->other->other = n;
+		}
+	return 0;
+}
+
+static int compare_trees(struct comparing *c)
+{
+	struct tree *a = &c->before.tree, *b = &c->after.tree;
+	int r = tree_pair(a, b, c->err);
+
+	if (r == 0)
+		r = tree_pair(b, a, c->err);
+	for (size_t i = 0; i < ARRAY_SIZE(b->tops); i++)
+		for (struct tree_node *n = b->tops[i]; r == 0 && n && !c->stopped;
+			n = tree_next(n, b->tops[i])) {
+			DL_SORT(n->children, node_by_name);
+			r = node_compare(c, n->other, n);
+		}
+	return r;
+}
+
+/* --- variables and storage --- */
+
+static void pair_get(
+	const struct state_pair *p, const void **ret, uint64_t *ret_size, struct str *ret_name)
+{
+	if (!p)
+		return;
+	*ret = p->value_n <= SHOWN_MAX ? p->value : NULL;
+	*ret_size = p->value_n;
+	*ret_name = str_make(p->key, p->key_n);
+}
+
+/* Either may be NULL. */
+static int pair_compare(struct comparing *c, enum cloche_difference_part part,
+	const struct state_pair *a, const struct state_pair *b)
+{
+	cloche_difference d = {.kind = (enum cloche_change_kind)(!a   ? 'A'
+								 : !b ? 'D'
+								      : 'C'),
+		.part = part,
+		.before_mode = UINT32_MAX,
+		.after_mode = UINT32_MAX};
+	struct str name = STR_NULL;
+
+	if (a && b && str_eq(str_make(a->value, a->value_n), str_make(b->value, b->value_n)))
+		return 0;
+	pair_get(a, &d.before, &d.before_length, &name);
+	pair_get(b, &d.after, &d.after_length, &name);
+	d.name = name.p;
+	d.name_length = name.n;
+	return difference_pass(c, &d, a != NULL, b != NULL);
+}
+
+static int pair_by_key(const struct state_pair *a, const struct state_pair *b)
 {
 	return str_compare(str_make(a->key, a->key_n), str_make(b->key, b->key_n));
 }
 
-static int compare(struct comparing *c, struct table *a, struct table *b)
+static int compare_tables(struct comparing *c, enum cloche_difference_part part,
+	struct state_table *before, struct state_table *after)
 {
+	struct state_pair *p, *q;
 	int r = 0;
 
-	/* Make sure that each name is in the second table. */
-	for (const struct node *n = a->nodes; n; n = n->hh.next)
-		if (!get(b, str_make(n->key, n->key_n)))
-			return -c->err->code;
-	HASH_SORT(b->nodes, by_key);
-	for (const struct node *n = b->nodes; r == 0 && n; n = n->hh.next) {
-		const struct node *old = find(a, str_make(n->key, n->key_n));
-		char kind = judge(old, n);
+	HASH_SORT(before->pairs, pair_by_key);
+	HASH_SORT(after->pairs, pair_by_key);
+	p = before->pairs;
+	q = after->pairs;
+	while (r == 0 && !c->stopped && (p || q)) {
+		int order = !p ? 1 : !q ? -1 : pair_by_key(p, q);
+		const struct state_pair *a = order <= 0 ? p : NULL, *b = order >= 0 ? q : NULL;
 
-		if (kind)
-			r = report(c, old, n, kind);
+		r = pair_compare(c, part, a, b);
+		p = a ? p->hh.next : p;
+		q = b ? q->hh.next : q;
 	}
-	return r < 0 ? r : 0;
+	return r;
+}
+
+/* A variable that is only known to be unset may have been there before the log. */
+static int suppose_variables(struct comparing *c)
+{
+	struct state *a = &c->before.state, *b = &c->after.state;
+
+	for (const struct state_pair *u = b->unset.pairs; u; u = u->hh.next) {
+		struct str key = str_make(u->key, u->key_n);
+		struct state_pair *p;
+
+		if (state_find(&a->env, key) || state_find(&a->unset, key))
+			continue;
+		if (state_table_set(&a->env, key, STR(""), c->err) < 0)
+			return -c->err->code;
+		p = state_find(&a->env, key);
+		free(p->value);
+		p->value = NULL;
+	}
+	return 0;
+}
+
+static int compare_moments(struct comparing *c)
+{
+	struct state *a = &c->before.state, *b = &c->after.state;
+	int r = compare_trees(c);
+
+	if (r == 0)
+		r = compare_tables(c, CLOCHE_DIFFERENCE_STORAGE, &a->storage, &b->storage);
+	if (r == 0)
+		r = suppose_variables(c);
+	return r < 0 ? r : compare_tables(c, CLOCHE_DIFFERENCE_ENV, &a->env, &b->env);
 }
 
 int cloche_oplog_diff(cloche_oplog *log, uint64_t from, uint64_t to, cloche_difference_fn fn,
 	void *user, cloche_err *err)
 {
-	struct cloche_err own = CLOCHE_ERR_INIT, *e = err ? err : &own;
-	struct table a = {.log = log, .last = from, .err = e},
-		     b = {.log = log, .last = to, .err = e};
-	struct comparing c = {fn, user, e};
-	int r = from > to ? err_set(e, E_USAGE, "entry %llu comes after entry %llu",
+	struct cloche_err own = CLOCHE_ERR_INIT;
+	struct comparing c = {.fn = fn, .user = user, .err = err ? err : &own};
+	int r = from > to ? err_set(c.err, E_USAGE, "entry %llu comes after entry %llu",
 				    (unsigned long long)from, (unsigned long long)to)
 			  : 0;
 
+	moment_init(&c.before, log, from);
+	moment_init(&c.after, log, to);
 	if (r == 0)
-		r = oplog_read_all(log, apply, &a, e);
+		r = oplog_read_all(log, moment_take, &c.before, c.err);
 	if (r >= 0)
-		r = oplog_read_all(log, apply, &b, e);
+		r = oplog_read_all(log, moment_take, &c.after, c.err);
 	if (r >= 0)
-		r = compare(&c, &a, &b);
-	table_done(&a);
-	table_done(&b);
+		r = compare_moments(&c);
+	moment_done(&c.before);
+	moment_done(&c.after);
 	return r < 0 ? r : 0;
 }
