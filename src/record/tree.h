@@ -60,6 +60,7 @@ enum tree_trait {
 	TREE_REMOVES = 1 << 4, /* with everything below */
 	TREE_MODE = 1 << 5,    /* only the mode is set */
 	TREE_ALIAS = 1 << 6,   /* one thing gets another name, so names before it say less */
+	TREE_MOVES = 1 << 7,   /* ... the object; the name that it had is gone */
 };
 
 /* The traits of an operation on files; 0 for any other. */
@@ -147,6 +148,7 @@ struct tree {
 	struct tree_node *nodes, *tops[2];
 	size_t n, names, kept; /* bytes of names, and of contents that are kept */
 	/* To be set before the first operation: */
+	size_t max_nodes, max_names;
 	size_t max_kept;
 	size_t max_file; /* of one file's contents that are kept */
 	bool sums;       /* of other contents at least the digest is kept */
@@ -162,6 +164,7 @@ void tree_done(struct tree *t);
 
 /* Find a name; NULL if the log does not name it. */
 struct tree_node *tree_find(const struct tree *t, const struct tree_path *path);
+struct tree_node *tree_child(const struct tree *t, const struct tree_node *parent, struct str name);
 /* ... and add it with all above it. A new one has the type that tree_type_of() tells. E_LIMIT. */
 _warn_unused_ int tree_add(struct tree *t, const struct tree_path *path, struct tree_node **ret,
 	struct cloche_err *err);

@@ -258,7 +258,7 @@ static const struct step_row {
 	{STATE_FS_APPEND, TREE_ADDS | TREE_PARENTS, "append to", "append to", step_write},
 	{STATE_FS_DELETE, TREE_REMOVES, "delete", "delete", step_delete},
 	{STATE_FS_MKDIR, TREE_PARENTS, "make directory", "make directory", step_mkdir},
-	{STATE_FS_RENAME, TREE_ALIAS, "rename", "rename", step_rename},
+	{STATE_FS_RENAME, TREE_ALIAS | TREE_MOVES, "rename", "rename", step_rename},
 	{STATE_FS_SYMLINK, TREE_ALIAS, "link", "link", step_symlink},
 	{STATE_FS_CHMOD, TREE_MODE, "mode of", "mode of", step_chmod},
 	{STATE_FS_UNPACK, TREE_ARCHIVE | TREE_PARENTS, "unpack an archive into",

@@ -12,14 +12,23 @@ enum { CONTEXT = 3, LOOK_FOR_NUL = 8000 };
 /* One side of a change. */
 struct side {
 	struct content content;
+	struct buf known; /* what the log says of it */
 	struct str text;
 	bool is_text; /* can be compared */
 };
-#define SIDE_INIT ((struct side){.content = CONTENT_INIT})
+#define SIDE_INIT ((struct side){.content = CONTENT_INIT, .known = BUF_INIT(REPORT_MAX_DIFF)})
 
 static void side_donep(struct side *s)
 {
 	content_done(&s->content);
+	buf_done(&s->known);
+}
+
+static bool is_plain_text(struct str text)
+{
+	size_t n = MIN(text.n, (size_t)LOOK_FOR_NUL);
+
+	return str_chr(str_prefix(text, n), '\0') == n;
 }
 
 static int side_load(
@@ -30,9 +39,23 @@ static int side_load(
 	if (e < 0 || s->content.is_missing || s->content.size > REPORT_MAX_DIFF)
 		return e;
 	s->text = content_read(&s->content, 0, (size_t)s->content.size);
-	s->is_text =
-		s->text.n == s->content.size && str_chr(str_prefix(s->text, LOOK_FOR_NUL), '\0') ==
-							MIN(s->text.n, (size_t)LOOK_FOR_NUL);
+	s->is_text = s->text.n == s->content.size && is_plain_text(s->text);
+	return 0;
+}
+
+/* Get what a file had, if that is known. Return 1 if it is not. */
+static int side_recall(
+	struct side *s, struct report *r, const struct tree_node *n, struct cloche_err *err)
+{
+	int e = n && n->type == TREE_FILE ? tree_contents(&r->files, n, &s->known, err) : 1;
+
+	if (e != 0) {
+		if (e != -E_NO_MEMORY && e < 0)
+			err_clear(err);
+		return e == -E_NO_MEMORY ? e : 1;
+	}
+	s->text = buf_str(&s->known);
+	s->is_text = is_plain_text(s->text);
 	return 0;
 }
 
@@ -157,7 +180,7 @@ static void draw_plain_row(struct report *r, const struct state_op *op, const ch
 {
 	row_begin_plain(r, ROW_FILE, op->usec);
 	draw_path(r, verb, op->subject);
-	if (op->object.n && (op->kind == STATE_FS_RENAME || op->kind == STATE_FS_SYMLINK)) {
+	if (op->object.n) {
 		HTML(&r->html, " to <code>");
 		html_text(&r->html, op->object, HTML_LINE);
 		HTML(&r->html, "</code>");
@@ -193,126 +216,93 @@ static int compare(struct report *r, const struct state_op *op, const char *verb
 	return 0;
 }
 
-static int draw_write(struct report *r, const struct state_op *op, struct cloche_err *err)
+static int draw_write(struct report *r, const struct state_op *op, const struct tree_node *n,
+	bool is_new, struct cloche_err *err)
 {
 	_cleanup_(side_donep) struct side before = SIDE_INIT, after = SIDE_INIT;
-	struct file *f = files_add(&r->files, op->subject);
-	bool is_new = !f || f->type == FILE_NONE;
-	const char *verb = op->kind == STATE_ASSETS_UPLOAD ? "upload" : is_new ? "new" : "change";
 	int e = side_load(&after, r, op->object, op->is_ref, err);
 
-	if (e == 0 && f && f->data)
-		e = side_load(&before, r, file_text(f), f->is_ref, err);
-	else
-		before.is_text = is_new;
 	if (e == 0)
-		e = compare(r, op, verb, &before, &after, err);
-	if (f)
-		files_set(&r->files, f, FILE_REGULAR, op->is_ref, op->object);
-	return e;
+		e = side_recall(&before, r, n, err);
+	if (e == 1)
+		before.is_text = is_new;
+	return e < 0 ? e : compare(r, op, tree_verb(op->kind, is_new), &before, &after, err);
 }
 
-static int draw_append(struct report *r, const struct state_op *op, struct cloche_err *err)
+/* Whether what is known of a file can be had without reading what is beside the log: a log may
+ * append to it very often. */
+static bool is_at_hand(const struct tree_node *n)
+{
+	const struct tree_piece *p = n ? n->first : NULL;
+
+	while (p && !p->is_ref)
+		p = p->next;
+	return n && n->type == TREE_FILE && !p;
+}
+
+static int draw_append(struct report *r, const struct state_op *op, const struct tree_node *n,
+	bool is_new, struct cloche_err *err)
 {
 	_cleanup_(side_donep) struct side before = SIDE_INIT, after = SIDE_INIT;
-	_cleanup_(buf_donep) struct buf joined = BUF_INIT(REPORT_MAX_DIFF);
-	struct file *f = files_add(&r->files, op->subject);
-	int e = side_load(&after, r, op->object, op->is_ref, err);
+	int e = side_load(&after, r, op->object, op->is_ref, err), known = 1;
 
-	if (e == 0 && f && f->data && !f->is_ref && !op->is_ref &&
-		buf_add_str(&joined, file_text(f)) == 0 && buf_add_str(&joined, op->object) == 0) {
-		e = side_load(&before, r, file_text(f), false, err);
-		after.text = buf_str(&joined);
+	if (e == 0 && !op->is_ref && is_at_hand(n))
+		known = side_recall(&before, r, n, err);
+	if (known < 0)
+		return known;
+	if (known == 0 && buf_add_str(&after.known, before.text) == 0 &&
+		buf_add_str(&after.known, op->object) == 0) {
+		after.text = buf_str(&after.known);
 	} else {
-		buf_clear(&joined);
+		/* Only what is added can be shown. */
+		before.text = STR_NULL;
 		before.is_text = true;
 	}
-	if (e == 0)
-		e = compare(r, op, "append to", &before, &after, err);
-	if (f && buf_len(&joined))
-		files_set(&r->files, f, FILE_REGULAR, false, buf_str(&joined));
-	else if (f)
-		/* Its full contents are no longer known. */
-		files_set(&r->files, f, FILE_REGULAR, false, STR_NULL);
-	return e;
+	return e < 0 ? e : compare(r, op, tree_verb(op->kind, is_new), &before, &after, err);
 }
 
-static int draw_delete(struct report *r, const struct state_op *op, struct cloche_err *err)
+static int draw_delete(struct report *r, const struct state_op *op, const struct tree_node *n,
+	bool is_new, struct cloche_err *err)
 {
 	_cleanup_(side_donep) struct side before = SIDE_INIT, after = SIDE_INIT;
-	struct file *f = files_find(&r->files, op->subject);
-	uint32_t live = f ? f->live : 0;
-	int e = 0;
+	size_t below = n ? tree_count(n) : 0;
+	int e = side_recall(&before, r, n, err);
 
-	if (f && f->data)
-		e = side_load(&before, r, file_text(f), f->is_ref, err);
 	after.is_text = true;
 	if (e < 0)
 		return e;
-	if (f && f->data && before.is_text) {
-		e = compare(r, op, "delete", &before, &after, err);
-	} else {
-		row_begin_plain(r, ROW_FILE, op->usec);
-		draw_path(r, "delete", op->subject);
-		draw_whose(r, op);
-		if (live) {
-			HTML(&r->html, " <small class=r>with ");
-			html_number(&r->html, live);
-			HTML(&r->html, " names below it</small>");
-		}
-		row_end_plain(r);
+	if (e == 0 && before.is_text)
+		return compare(r, op, tree_verb(op->kind, false), &before, &after, err);
+	row_begin_plain(r, ROW_FILE, op->usec);
+	draw_path(r, tree_verb(op->kind, false), op->subject);
+	draw_whose(r, op);
+	if (below) {
+		HTML(&r->html, " <small class=r>with ");
+		html_number(&r->html, below);
+		HTML(&r->html, " names below it</small>");
 	}
-	if (f)
-		files_remove(&r->files, f);
-	return e;
+	row_end_plain(r);
+	return 0;
 }
 
-static int draw_unpack(struct report *r, const struct state_op *op, struct cloche_err *err)
+static int draw_unpack(struct report *r, const struct state_op *op, const struct tree_node *n,
+	bool is_new, struct cloche_err *err)
 {
 	_cleanup_(side_donep) struct side after = SIDE_INIT;
 	int e = content_of(&after.content, r->source, op->object, true, err);
 
 	if (e == 0) {
 		after.is_text = true;
-		draw_size_row(r, op, "unpack an archive into", &after);
+		draw_size_row(r, op, tree_verb(op->kind, is_new), &after);
 	}
 	return e;
 }
 
-static int draw_rename(struct report *r, const struct state_op *op, struct cloche_err *err)
-{
-	struct file *from = files_find(&r->files, op->subject), *to;
-
-	draw_plain_row(r, op, "rename");
-	to = from ? files_add(&r->files, op->object) : files_find(&r->files, op->object);
-	if (from && to)
-		files_move(&r->files, from, to);
-	else if (to)
-		files_remove(&r->files, to);
-	return 0;
-}
-
 /* --- what was there from the start --- */
-
-static enum file_type type_made(enum state_op_kind kind)
-{
-	return kind == STATE_FS_MKDIR     ? FILE_DIRECTORY
-	       : kind == STATE_FS_SYMLINK ? FILE_LINK
-					  : FILE_REGULAR;
-}
 
 static void note_there(struct report *r, const struct state_op *op)
 {
-	struct file *f = files_add(&r->files, op->subject);
-
-	if (op->kind == STATE_FS_DELETE) {
-		if (f)
-			files_remove(&r->files, f);
-		return;
-	}
-	if (f)
-		files_set(&r->files, f, type_made(op->kind), op->is_ref, op->object);
-	if (op->kind != STATE_FS_WRITE)
+	if (!(tree_traits(op->kind) & TREE_WHOLE))
 		return;
 	r->there++;
 	if (r->there <= REPORT_NAMES && (buf_add_str(&r->there_names, op->subject) < 0 ||
@@ -348,47 +338,44 @@ void draw_there(struct report *r)
 	r->there = 0;
 }
 
-/* A directory, or a link. */
-static int draw_made(struct report *r, const struct state_op *op, struct cloche_err *err)
-{
-	struct file *f = files_add(&r->files, op->subject);
-
-	if (f)
-		files_set(&r->files, f, type_made(op->kind), false, STR_NULL);
-	draw_plain_row(r, op, op->kind == STATE_FS_MKDIR ? "make directory" : "link");
-	return 0;
-}
-
-static int draw_mode(struct report *r, const struct state_op *op, struct cloche_err *err)
-{
-	draw_plain_row(r, op, "mode of");
-	return 0;
-}
-
 static const struct {
-	enum state_op_kind kind;
-	int (*fn)(struct report *r, const struct state_op *op, struct cloche_err *err);
+	unsigned traits;
+	int (*fn)(struct report *r, const struct state_op *op, const struct tree_node *n,
+		bool is_new, struct cloche_err *err);
 } drawers[] = {
-	{STATE_FS_WRITE, draw_write},
-	{STATE_ASSETS_UPLOAD, draw_write},
-	{STATE_FS_APPEND, draw_append},
-	{STATE_FS_DELETE, draw_delete},
-	{STATE_FS_UNPACK, draw_unpack},
-	{STATE_FS_RENAME, draw_rename},
-	{STATE_FS_MKDIR, draw_made},
-	{STATE_FS_SYMLINK, draw_made},
-	{STATE_FS_CHMOD, draw_mode},
+	{TREE_WHOLE, draw_write},
+	{TREE_ADDS, draw_append},
+	{TREE_REMOVES, draw_delete},
+	{TREE_ARCHIVE, draw_unpack},
 };
-_Static_assert(ARRAY_SIZE(drawers) == STATE_FILES_OPS, "an operation on files has no row");
+
+static int draw_operation(struct report *r, const struct state_op *op, struct cloche_err *err)
+{
+	struct tree_path path;
+	bool known = tree_path_make(&path, op->subject);
+	const struct tree_node *n = known ? tree_find(&r->files, &path) : NULL;
+	bool is_new = !known || tree_type_of(&r->files, &path) <= TREE_GONE;
+
+	for (size_t i = 0; i < ARRAY_SIZE(drawers); i++)
+		if (tree_traits(op->kind) & drawers[i].traits)
+			return drawers[i].fn(r, op, n, is_new, err);
+	draw_plain_row(r, op, tree_verb(op->kind, is_new));
+	return 0;
+}
 
 int draw_change(struct report *r, const struct state_op *op, struct cloche_err *err)
 {
-	if (r->survey.has_there && !r->has_begun && op->exec == 0) {
+	struct cloche_err unknown = CLOCHE_ERR_INIT;
+	int e = 0;
+
+	if (r->survey.has_there && !r->has_begun && op->exec == 0)
 		note_there(r, op);
-		return 0;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(drawers); i++)
-		if (drawers[i].kind == op->kind)
-			return drawers[i].fn(r, op, err);
-	return 0;
+	else
+		e = draw_operation(r, op, err);
+	/* What does not fit into the tree is not known. What an archive has is not looked at: a log
+	 * may name a large one often. */
+	if (e == 0 && !(tree_traits(op->kind) & TREE_ARCHIVE) &&
+		tree_take(&r->files.taker, op, &unknown) == -E_NO_MEMORY)
+		return err_nomem(err);
+	return e;
 }

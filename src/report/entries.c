@@ -148,21 +148,43 @@ static int write_page(struct report *r, struct cloche_err *err)
 	return e < 0 ? e : 0;
 }
 
+static int open_contents(void *user, struct str ref, struct cloche_err *err)
+{
+	const struct report *r = user;
+
+	return r->source->open(r->source->user, ref, err);
+}
+
+static bool is_changed(const struct tree_path *path, void *user)
+{
+	const struct report *r = user;
+	const struct tree_node *n = tree_find(&r->changed, path);
+
+	return n && n->mark[0];
+}
+
 int report_write(const struct report_source *source, int fd, struct cloche_err *err)
 {
 	struct report r = {.source = source,
 		.html = HTML_INIT(fd),
-		.files = {.work = 10 * 1000 * 1000},
 		.work = 1000 * 1000 * 1000,
 		.texts = REPORT_TEXTS,
 		.there_names = BUF_INIT((size_t)(REPORT_NAMES + 1) * (STATE_PATH_MAX + 1))};
-	int e = survey_make(&r, err);
+	int e;
 
+	tree_init(&r.changed, NULL, NULL);
+	tree_init(&r.files, open_contents, &r);
+	r.files.max_kept = REPORT_KEPT;
+	r.files.max_file = REPORT_MAX_DIFF;
+	r.files.is_wanted = is_changed;
+	r.files.is_wanted_user = &r;
+	e = survey_make(&r, err);
 	if (e == 0)
 		e = write_page(&r, err);
 	buf_done(&r.html.out);
 	buf_done(&r.there_names);
-	files_done(&r.files);
+	tree_done(&r.files);
+	tree_done(&r.changed);
 	survey_done(&r);
 	return e;
 }

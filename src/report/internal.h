@@ -5,13 +5,14 @@
  * files that change. */
 
 #include "agent/transcript.h"
+#include "record/tree.h"
 #include "report/content.h"
-#include "report/files.h"
 #include "report/html.h"
 
 enum {
 	REPORT_PIECE = 16 << 10, /* bytes of a text that are shown from its beginning and its end */
 	REPORT_TEXTS = 24 << 20, /* of all texts together */
+	REPORT_KEPT = 64 << 20,  /* of contents of files, to compare them with later ones */
 	REPORT_MAX_COMMANDS = 1000 * 1000,
 	REPORT_MAX_DIFF = 1 << 20, /* bytes of a file that can be compared */
 	REPORT_ROWS = 100,         /* of one section of the page */
@@ -47,10 +48,11 @@ struct report {
 	struct html html;
 	struct survey survey;
 	struct command *commands;
-	struct files files;
-	uint64_t work;  /* lines that may still be compared */
-	uint64_t texts; /* bytes that may still be shown */
-	unsigned rows;  /* in the open section */
+	struct tree files;   /* as they are at the entry that is drawn */
+	struct tree changed; /* names of files that change; marked */
+	uint64_t work;       /* lines that may still be compared */
+	uint64_t texts;      /* bytes that may still be shown */
+	unsigned rows;       /* in the open section */
 	bool in_section;
 	uint64_t request_after, request_usec; /* last drawn request; time of the next */
 	bool has_begun;                       /* the first command was drawn */

@@ -217,11 +217,13 @@ static int take_event(
 
 static void survey_want(struct report *r, struct str path)
 {
-	struct file *f = files_add(&r->files, path);
+	struct cloche_err unknown = CLOCHE_ERR_INIT;
+	struct tree_node *n;
+	struct tree_path p;
 
-	if (!f || f->is_wanted)
+	if (!tree_path_make(&p, path) || tree_add(&r->changed, &p, &n, &unknown) < 0 || n->mark[0])
 		return;
-	f->is_wanted = true;
+	n->mark[0] = true;
 	r->survey.changed_files++;
 }
 
@@ -231,7 +233,7 @@ static void take_file(struct surveying *s, const struct state_op *op)
 	if (s->has_sandbox && !s->has_command)
 		return;
 	survey_want(s->r, op->subject);
-	if (op->kind == STATE_FS_RENAME)
+	if (tree_traits(op->kind) & TREE_MOVES)
 		survey_want(s->r, op->object);
 }
 
