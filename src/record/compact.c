@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/compact.h"
 #include "base/fd.h"
-#include "base/hash.h"
 #include "record/background.h"
+#include "record/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,15 +29,11 @@ enum {
 	SEEN_CLOSED = 8,  /* a variable or key is deleted; earlier operations are void */
 };
 
-struct entry;
-
-struct seen {
-	UT_hash_handle hh;
-	unsigned flags;
-	unsigned written, made; /* turn of SEEN_WRITTEN, and of a mkdir left behind; 0: none */
-	struct entry *last;     /* of a variable or key: the entry that sets it */
-	size_t n;
-	char key[]; /* a letter for its kind, then the path or key */
+/* The marks of a name. */
+enum {
+	MARK_SEEN,    /* the flags above */
+	MARK_WRITTEN, /* turn of SEEN_WRITTEN. Of a variable or key: the entry that sets it */
+	MARK_MADE,    /* turn of a mkdir left behind; 0: none */
 };
 
 struct entry {
@@ -49,10 +45,11 @@ struct entry {
 
 struct pass {
 	struct oplog *l;
-	struct seen *seen;
-	bool cleared;       /* the storage is cleared later */
-	unsigned turn;      /* a new turn begins where earlier writes must stay, as for a chmod */
-	struct seen *after; /* the variable or key of the next entry */
+	struct tree files; /* names that later entries have */
+	struct tree keys;  /* variables and keys, each kind below one of its tops */
+	bool cleared;      /* the storage is cleared later */
+	unsigned turn;     /* a new turn begins where earlier writes must stay, as for a chmod */
+	struct tree_node *after; /* the variable or key of the next entry */
 	struct entry *entries;
 	size_t n, size;
 	struct entry *end; /* the last operation; the next number follows its number */
@@ -61,199 +58,126 @@ struct pass {
 	struct buf text;   /* a line, with its end */
 };
 
-static void forget(struct pass *p, char letter)
-{
-	struct seen *s, *next;
-
-	HASH_ITER (hh, p->seen, s, next)
-		if (!letter || s->key[0] == letter) {
-			HASH_DEL(p->seen, s);
-			free(s);
-		}
-}
-
-/* Return NULL if memory runs out, or if it is not found and make is false. */
-static struct seen *look_up(struct pass *p, char letter, struct str what, bool make)
-{
-	char key[1 + STATE_PATH_MAX + STATE_KEY_MAX];
-	struct seen *s = NULL;
-	size_t n = 1 + what.n;
-
-	key[0] = letter;
-	memcpy(key + 1, what.p, what.n);
-	HASH_FIND(hh, p->seen, key, n, s);
-	if (s || !make)
-		return s;
-	s = calloc(1, sizeof(*s) + n);
-	if (!s)
-		return NULL;
-	memcpy(s->key, key, n);
-	s->n = n;
-	HASH_ADD(hh, p->seen, key, n, s);
-	if (!s->hh.tbl) {
-		free(s);
-		return NULL;
-	}
-	return s;
-}
-
-/* Clean a path of "." and doubled slashes. A path with ".." may lead anywhere, so it cannot be
- * judged. */
-static bool plain_path(struct str path, char ret[STATE_PATH_MAX + 1], size_t *ret_n)
-{
-	size_t n = 0;
-
-	if (path.p[0] == '/')
-		ret[n++] = '/';
-	while (path.n > 0) {
-		size_t end = str_chr(path, '/');
-		struct str part = str_prefix(path, end);
-
-		if (str_eq(part, STR("..")))
-			return false;
-		if (part.n > 0 && !str_eq(part, STR("."))) {
-			if (n > 0 && ret[n - 1] != '/')
-				ret[n++] = '/';
-			memcpy(ret + n, part.p, part.n);
-			n += part.n;
-		}
-		path = str_from_index(path, end + 1);
-	}
-	*ret_n = n;
-	return n > 0;
-}
-
-static size_t parent_length(struct str path)
-{
-	size_t n = path.n;
-
-	while (n > 0 && path.p[n - 1] != '/')
-		n--;
-	return n > 1 ? n - 1 : n;
-}
-
 /* Return the length of the highest part of the path, at most the path itself, that is deleted
  * later; 0: none. */
-static size_t find_deleted(struct pass *p, struct str path)
+static size_t find_deleted(const struct pass *p, const struct tree_path *path)
 {
-	size_t n = path.p[0] == '/';
+	const struct tree_node *n = p->files.tops[path->relative];
+	struct str rest = tree_path_str(path), name;
 
-	while (n < path.n) {
-		const struct seen *s;
-
-		n += str_chr(str_from_index(path, n), '/');
-		s = look_up(p, 'f', str_prefix(path, n), false);
-		if (s && s->flags & SEEN_DELETED)
-			return n;
-		n++;
+	while (n && tree_path_next(&rest, &name)) {
+		n = tree_child(&p->files, n, name);
+		if (n && n->mark[MARK_SEEN] & SEEN_DELETED)
+			return (size_t)(name.p + name.n - path->text);
 	}
 	return 0;
 }
 
-/* Leave a mkdir of the parent for an entry that is void because of a later deletion, if needed. */
-static int leave_parent(struct pass *p, struct entry *e, struct str deleted)
+/* Leave a mkdir of the parent for an entry that is void because of a later deletion, if needed. The
+ * first n bytes of its path are deleted. */
+static int leave_parent(
+	struct pass *p, struct entry *e, struct tree_path *path, size_t n, struct cloche_err *err)
 {
-	size_t n = parent_length(deleted);
-	struct seen *above;
+	struct tree_node *above;
+	int r;
 
-	if (n == 0 || (n == 1 && deleted.p[0] == '/'))
-		return 0;
-	above = look_up(p, 'f', str_prefix(deleted, n), true);
-	if (!above)
-		return -ENOMEM;
-	e->parent_n = above->made == p->turn ? 0 : n;
-	above->made = p->turn;
+	while (path->text[--n] != '/')
+		;
+	path->n = n;
+	r = n == 0 ? 0 : tree_add(&p->files, path, &above, err);
+	if (n == 0 || r < 0)
+		return r;
+	e->parent_n = above->mark[MARK_MADE] == p->turn ? 0 : n;
+	above->mark[MARK_MADE] = p->turn;
 	return 0;
 }
 
-static bool writes_whole(const struct state_op *op)
+static bool is_written_later(
+	const struct pass *p, const struct tree_node *n, const struct state_op *op)
 {
-	return op->kind == STATE_FS_WRITE || op->kind == STATE_ASSETS_UPLOAD;
+	return tree_traits(op->kind) & (TREE_WHOLE | TREE_ADDS) &&
+	       n->mark[MARK_SEEN] & SEEN_WRITTEN && n->mark[MARK_WRITTEN] == p->turn &&
+	       (op->mode == STATE_NO_MODE || n->mark[MARK_SEEN] & SEEN_MODE);
 }
 
-static bool makes_parents(const struct state_op *op)
+static int judge_file(
+	struct pass *p, struct entry *e, const struct state_op *op, struct cloche_err *err)
 {
-	return writes_whole(op) || op->kind == STATE_FS_APPEND || op->kind == STATE_FS_MKDIR ||
-	       op->kind == STATE_FS_UNPACK;
-}
-
-static bool is_written_later(const struct pass *p, const struct seen *s, const struct state_op *op)
-{
-	return (writes_whole(op) || op->kind == STATE_FS_APPEND) && s->flags & SEEN_WRITTEN &&
-	       s->written == p->turn && (op->mode == STATE_NO_MODE || s->flags & SEEN_MODE);
-}
-
-static int judge_file(struct pass *p, struct entry *e, const struct state_op *op)
-{
-	char text[STATE_PATH_MAX + 1];
-	struct str path = {text, 0};
-	struct seen *s;
+	unsigned traits = tree_traits(op->kind);
+	struct tree_path path;
+	struct tree_node *n;
 	size_t deleted;
 
 	e->kept = true;
-	if (op->kind == STATE_FS_RENAME || op->kind == STATE_FS_SYMLINK ||
-		!plain_path(op->subject, text, &path.n)) {
-		forget(p, 'f');
+	/* A path with ".." may lead anywhere, so it cannot be judged. */
+	if (traits & TREE_ALIAS || !tree_path_make(&path, op->subject) || path.dots) {
+		tree_done(&p->files);
 		return 0;
 	}
-	deleted = find_deleted(p, path);
+	deleted = find_deleted(p, &path);
 	if (deleted > 0) {
 		e->kept = false;
-		return makes_parents(op) ? leave_parent(p, e, str_prefix(path, deleted)) : 0;
+		return traits & TREE_PARENTS ? leave_parent(p, e, &path, deleted, err) : 0;
 	}
-	s = look_up(p, 'f', path, true);
-	if (!s)
-		return -ENOMEM;
-	if (op->kind == STATE_FS_DELETE) {
-		s->flags = SEEN_DELETED;
-	} else if (op->kind == STATE_FS_CHMOD) {
+	if (tree_add(&p->files, &path, &n, err) < 0)
+		return -err->code;
+	if (traits & TREE_REMOVES) {
+		n->mark[MARK_SEEN] = SEEN_DELETED;
+	} else if (traits & TREE_MODE) {
 		p->turn++;
-	} else if (is_written_later(p, s, op)) {
+	} else if (is_written_later(p, n, op)) {
 		e->kept = false;
-	} else if (writes_whole(op)) {
-		s->flags |= SEEN_WRITTEN | (op->mode == STATE_NO_MODE ? 0U : SEEN_MODE);
-		s->written = p->turn;
+	} else if (traits & TREE_WHOLE) {
+		n->mark[MARK_SEEN] |= SEEN_WRITTEN | (op->mode == STATE_NO_MODE ? 0U : SEEN_MODE);
+		n->mark[MARK_WRITTEN] = p->turn;
 	}
 	return 0;
 }
 
-static bool sets(const struct state_op *op)
+static bool sets_key(const struct state_op *op)
 {
 	return op->kind == STATE_ENV_SET || op->kind == STATE_STORAGE_SET;
 }
 
 /* Judge an operation on a variable or key. */
-static int judge_key(struct pass *p, struct entry *e, const struct state_op *op)
+static int judge_key(
+	struct pass *p, struct entry *e, const struct state_op *op, struct cloche_err *err)
 {
-	char letter = state_op_about(op->kind) == STATE_ENV ? 'e' : 's';
-	struct seen *s = look_up(p, letter, op->subject, true), *after = p->after;
+	bool is_env = state_op_about(op->kind) == STATE_ENV;
+	struct tree_node **top = &p->keys.tops[is_env], *n, *after = p->after;
+	int r = *top ? 0 : tree_add_name(&p->keys, NULL, is_env ? STR("e") : STR("s"), top, err);
+	struct entry *last;
 
-	if (!s)
-		return -ENOMEM;
-	p->after = s;
-	if (s->flags & SEEN_CLOSED)
+	if (r == 0)
+		r = tree_add_name(&p->keys, *top, op->subject, &n, err);
+	if (r < 0)
+		return r;
+	p->after = n;
+	if (n->mark[MARK_SEEN] & SEEN_CLOSED)
 		return 0;
-	if (s->flags == 0) {
+	last = &p->entries[n->mark[MARK_WRITTEN]];
+	if (n->mark[MARK_SEEN] == 0) {
 		e->kept = true;
-		s->last = e;
-	} else if (sets(op) && s != after) {
+		n->mark[MARK_WRITTEN] = (unsigned)(e - p->entries);
+	} else if (sets_key(op) && n != after) {
 		/* Others came between, so its place is here. The log's last entry stays. */
 		e->kept = true;
-		e->source = s->last->source ? s->last->source : s->last;
-		s->last->kept = s->last == p->end;
-		s->last = e;
+		e->source = last->source ? last->source : last;
+		last->kept = last == p->end;
+		n->mark[MARK_WRITTEN] = (unsigned)(e - p->entries);
 	}
-	s->flags = sets(op) ? SEEN_WRITTEN : SEEN_CLOSED;
+	n->mark[MARK_SEEN] = sets_key(op) ? SEEN_WRITTEN : SEEN_CLOSED;
 	return 0;
 }
 
-static int judge(struct pass *p, struct entry *e, const struct state_op *op)
+static int judge_entry(
+	struct pass *p, struct entry *e, const struct state_op *op, struct cloche_err *err)
 {
 	if (!p->end && op->kind != STATE_TABLES)
 		p->end = e;
 	switch (state_op_about(op->kind)) {
 	case STATE_FILES:
-		return judge_file(p, e, op);
+		return judge_file(p, e, op, err);
 	case STATE_EVENTS:
 		e->kept = true;
 		break;
@@ -265,18 +189,19 @@ static int judge(struct pass *p, struct entry *e, const struct state_op *op)
 		if (p->cleared)
 			return 0;
 		if (op->kind != STATE_STORAGE_CLEAR)
-			return judge_key(p, e, op);
+			return judge_key(p, e, op, err);
 		p->cleared = e->kept = true;
 		return 0;
 	case STATE_ENV:
-		return judge_key(p, e, op);
+		return judge_key(p, e, op, err);
 	}
 	return 0;
 }
 
 /* --- the passes over the file --- */
 
-static int gather(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+static int note_entry(
+	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct pass *p = user;
 	struct entry *more = array_room(p->entries, p->n, &p->size, sizeof(*more));
@@ -318,8 +243,8 @@ static int judge_all(struct pass *p, struct cloche_err *err)
 		r = read_line(p, i, err);
 		if (r == 0)
 			r = state_line_read(&line, buf_str(&p->text), err);
-		if (r == 0 && judge(p, &p->entries[i], &line.op) < 0)
-			r = err_nomem(err);
+		if (r == 0)
+			r = judge_entry(p, &p->entries[i], &line.op, err);
 	}
 	return r;
 }
@@ -329,13 +254,12 @@ static int write_parent(struct pass *p, size_t parent_n, struct buf *out)
 {
 	_cleanup_(state_line_donep) struct state_line line = STATE_LINE_INIT;
 	struct state_op op = {.kind = STATE_FS_MKDIR, .mode = STATE_NO_MODE};
-	char text[STATE_PATH_MAX + 1];
-	size_t n;
+	struct tree_path path;
 
 	if (state_line_read(&line, buf_str(&p->text), NULL) < 0 ||
-		!plain_path(line.op.subject, text, &n))
+		!tree_path_make(&path, line.op.subject))
 		return -EINVAL;
-	op.subject = str_make(text, MIN(parent_n, n));
+	op.subject = str_from_index(str_make(path.text, parent_n), path.relative);
 	op.number = line.op.number;
 	op.usec = line.op.usec;
 	return state_op_write(out, &op);
@@ -375,7 +299,7 @@ static int write_entry(struct pass *p, size_t i, struct buf *out, struct cloche_
 	return r < 0 ? err_nomem(err) : 0;
 }
 
-static int flush(int fd, struct buf *out, struct compaction *ret, struct cloche_err *err)
+static int write_out(int fd, struct buf *out, struct compaction *ret, struct cloche_err *err)
 {
 	int r = fd_write_all(fd, buf_data(out), buf_len(out));
 
@@ -395,9 +319,9 @@ static int write_kept(struct pass *p, int fd, struct compaction *ret, struct clo
 		r = write_entry(p, i, &out, err);
 		ret->after++;
 		if (r == 0 && buf_len(&out) > 1 << 20)
-			r = flush(fd, &out, ret, err);
+			r = write_out(fd, &out, ret, err);
 	}
-	return r < 0 ? r : flush(fd, &out, ret, err);
+	return r < 0 ? r : write_out(fd, &out, ret, err);
 }
 
 /* --- the new file --- */
@@ -486,13 +410,13 @@ static int write_file(struct pass *p, struct compaction *ret, struct cloche_err 
 	return r;
 }
 
-static int compact(struct pass *p, int lock, struct compaction *ret, struct cloche_err *err)
+static int compact_all(struct pass *p, int lock, struct compaction *ret, struct cloche_err *err)
 {
 	int r;
 
 	/* Start from the beginning, whatever was read before. */
 	p->l->size = p->l->number = 0;
-	r = oplog_read(p->l, gather, p, NULL, err);
+	r = oplog_read(p->l, note_entry, p, NULL, err);
 	/* Note it now, so that it is not tried again with the next entry if this process is
 	 * killed. */
 	oplog_note_attempt(lock, p->l->size);
@@ -518,8 +442,13 @@ int oplog_compact(struct oplog *l, bool wait, struct compaction *ret, struct clo
 	*ret = (struct compaction){0};
 	if (lock < 0)
 		return lock;
-	r = compact(&p, lock, ret, err);
-	forget(&p, '\0');
+	/* Each of its names is a part of the log, which is not small either. */
+	tree_init(&p.files, NULL, NULL);
+	tree_init(&p.keys, NULL, NULL);
+	p.files.max_nodes = p.files.max_names = p.keys.max_nodes = p.keys.max_names = SIZE_MAX;
+	r = compact_all(&p, lock, ret, err);
+	tree_done(&p.files);
+	tree_done(&p.keys);
 	free(p.entries);
 	buf_done(&p.text);
 	return r;

@@ -87,7 +87,7 @@ static struct tree_key *key_make(struct tree_node *parent, struct str name)
 	return key;
 }
 
-static struct tree_node *node_find(const struct tree *t, struct tree_node *parent, struct str name)
+struct tree_node *tree_child(const struct tree *t, const struct tree_node *parent, struct str name)
 {
 	_Alignas(struct tree_key) char text[sizeof(struct tree_key) + TREE_PATH_MAX];
 	struct tree_node *n = NULL;
@@ -111,12 +111,12 @@ static enum tree_type type_below(const struct tree_node *n)
 int tree_add_name(struct tree *t, struct tree_node *parent, struct str name, struct tree_node **ret,
 	struct cloche_err *err)
 {
-	struct tree_node *n = node_find(t, parent, name);
+	struct tree_node *n = tree_child(t, parent, name);
 
 	*ret = n;
 	if (n)
 		return 0;
-	if (t->n >= TREE_MAX_NODES || t->names + name.n > TREE_MAX_NAMES)
+	if (t->n >= t->max_nodes || name.n > t->max_names - t->names)
 		return err_set(err, E_LIMIT, "the log names too many files");
 	n = calloc(1, sizeof(*n));
 	if (n)
@@ -164,7 +164,7 @@ static struct tree_node *node_walk(
 
 	*ret_whole = n != NULL;
 	while (*ret_whole && tree_path_next(&rest, &name)) {
-		struct tree_node *child = node_find(t, n, name);
+		struct tree_node *child = tree_child(t, n, name);
 
 		*ret_whole = child != NULL;
 		n = child ? child : n;
@@ -483,7 +483,9 @@ static int tree_move(struct tree_taker *taker, const struct tree_path *from,
 
 void tree_init(struct tree *t, tree_open_fn open, void *user)
 {
-	*t = (struct tree){.max_kept = SIZE_MAX,
+	*t = (struct tree){.max_nodes = TREE_MAX_NODES,
+		.max_names = TREE_MAX_NAMES,
+		.max_kept = SIZE_MAX,
 		.max_file = SIZE_MAX,
 		.taker = {.make = tree_make,
 			.add = tree_add_piece,
