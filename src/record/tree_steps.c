@@ -33,7 +33,7 @@ bool tree_path_add(struct tree_path *p, struct str path)
 				;
 			continue;
 		}
-		if (p->n + 1 + name.n > TREE_PATH_MAX)
+		if (p->n + 1 + name.n > (size_t)STATE_PATH_MAX + p->relative)
 			return false;
 		p->text[p->n++] = '/';
 		memcpy(p->text + p->n, name.p, name.n);

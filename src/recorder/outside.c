@@ -7,8 +7,6 @@
  * Whether the root's own layer has a file that was not looked at yet is not known here. If a
  * session changes a part of such a file, the next look records it whole. */
 #include "base/fd.h"
-#include "files/beneath.h"
-#include "files/tar.h"
 #include "recorder/recorder.h"
 
 #include <errno.h>
@@ -26,23 +24,6 @@ void outside_forget_appended(struct seen *s)
 {
 	free(s->appended);
 	s->appended = NULL;
-}
-
-/* Append the names of path to ret, which holds n bytes of a path. Return the new length, or -1 if
- * it does not say which file is meant: "..", or too long. */
-static ssize_t join(char ret[STATE_PATH_MAX + 1], size_t n, struct str path)
-{
-	struct str name;
-
-	while (beneath_next(&path, &name)) {
-		if (str_eq(name, STR("..")) || n + 1 + name.n > STATE_PATH_MAX)
-			return -1;
-		ret[n++] = '/';
-		memcpy(ret + n, name.p, name.n);
-		n += name.n;
-	}
-	ret[n] = '\0';
-	return (ssize_t)n;
 }
 
 /* Find the mount that contains the path. Paths elsewhere in the root cannot be told by their
@@ -188,38 +169,12 @@ static void note_gone(struct recorder *r, const char *path)
 	}
 }
 
-/* --- single files --- */
+/* --- steps of operations --- */
 
-static void take_write(struct recorder *r, const struct state_op *op, const char *path)
-{
-	struct seen *s;
+#define RECORDER_OF(taker) container_of(taker, struct recorder, outside.taker)
 
-	if (is_link(seen_find(r, path)))
-		return;
-	s = note(r, path, S_IFREG, op->mode);
-	if (s && op->is_ref)
-		snprintf(s->digest, sizeof(s->digest), "%.*s",
-			STR_FMT(str_from_index(op->object, 7)));
-	else if (s)
-		sha256_text(op->object, s->digest);
-}
-
-static void take_mkdir(struct recorder *r, const struct state_op *op, const char *path)
-{
-	note_directory(r, path, op->mode, false);
-}
-
-static void take_symlink(struct recorder *r, const struct state_op *op, const char *path)
-{
-	(void)note_contents(r, path, S_IFLNK, STATE_NO_MODE, op->object);
-}
-
-static void take_delete(struct recorder *r, const struct state_op *op, const char *path)
-{
-	note_gone(r, path);
-}
-
-static void take_chmod(struct recorder *r, const struct state_op *op, const char *path)
+/* Note the mode of a file that is there. */
+static void note_mode(struct recorder *r, const char *path, uint32_t mode)
 {
 	struct seen *s = seen_find(r, path);
 
@@ -236,65 +191,130 @@ static void take_chmod(struct recorder *r, const struct state_op *op, const char
 	}
 	s->unsure = true;
 	s->any_mode = false;
-	s->mode = (s->mode & S_IFMT) | (op->mode & 07777);
+	s->mode = (s->mode & S_IFMT) | (mode & 07777);
 }
 
-/* Pass contents from the log, or from beside it, to fn in pieces. */
-static int each_piece(const struct recorder *r, const struct state_op *op,
-	int (*fn)(void *user, struct str piece), void *user)
-{
-	_cleanup_fd_ int fd = op->is_ref ? blob_open(r->contents, op->object, NULL) : -1;
-	_cleanup_(freep) char *chunk = fd >= 0 ? malloc(CHUNK) : NULL;
-	ssize_t n;
-	int e = 0;
-
-	if (!op->is_ref)
-		return fn(user, op->object);
-	if (!chunk)
-		return -1;
-	while (e == 0 && (n = read(fd, chunk, CHUNK)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		e = n < 0 ? -1 : fn(user, str_make(chunk, (size_t)n));
-	}
-	return e;
-}
-
-static int append_piece(void *user, struct str piece)
-{
-	struct appended *a = user;
-
-	a->n += piece.n;
-	sha256_add(&a->digest, piece);
-	return 0;
-}
-
-static void take_append(struct recorder *r, const struct state_op *op, const char *path)
+/* Note that contents will be added. Return the file, or NULL if that cannot be noted. */
+static struct seen *note_appended(struct recorder *r, const char *path, uint32_t mode)
 {
 	struct seen *s = seen_find(r, path);
 
-	if (is_link(s))
-		return;
 	if (!s || !S_ISREG(s->mode))
-		s = note_contents(r, path, S_IFREG, op->mode, STR_NULL);
-	else if (op->mode != STATE_NO_MODE)
-		take_chmod(r, op, path);
+		s = note_contents(r, path, S_IFREG, mode, STR_NULL);
+	else if (mode != STATE_NO_MODE)
+		note_mode(r, path, mode);
 	if (!s)
-		return;
+		return NULL;
 	s->unsure = true;
 	if (!s->appended) {
 		s->appended = calloc(1, sizeof(*s->appended));
-		if (!s->appended)
-			return;
-		sha256_init(&s->appended->digest);
+		if (s->appended)
+			sha256_init(&s->appended->digest);
 	}
-	if (each_piece(r, op, append_piece, s->appended) < 0)
-		outside_forget_appended(s);
+	return s->appended ? s : NULL;
 }
 
-/* --- renames --- */
+static int outside_make(struct tree_taker *taker, const struct tree_path *path, enum tree_type type,
+	uint32_t mode, unsigned flags, struct cloche_err *err)
+{
+	static const uint32_t types[] = {[TREE_DIRECTORY] = S_IFDIR,
+		[TREE_FILE] = S_IFREG,
+		[TREE_LINK] = S_IFLNK,
+		[TREE_OTHER] = S_IFIFO};
+	struct recorder *r = RECORDER_OF(taker);
 
-static void move(struct recorder *r, struct seen *s, const char *path)
+	r->outside.at = NULL;
+	r->outside.adds = flags & TREE_KEEP;
+	if (type == TREE_DIRECTORY)
+		note_directory(r, path->text, mode, flags & TREE_NEW);
+	else if (flags & TREE_THROUGH && is_link(seen_find(r, path->text)))
+		return 0;
+	else if (r->outside.adds)
+		r->outside.at = note_appended(r, path->text, mode);
+	else
+		r->outside.at = note(r, path->text, types[type], mode);
+	sha256_init(&r->outside.digest);
+	return 0;
+}
+
+static int outside_sum(void *user, struct str piece, struct cloche_err *err)
+{
+	struct recorder *r = user;
+
+	if (!r->outside.adds) {
+		sha256_add(&r->outside.digest, piece);
+		return 0;
+	}
+	r->outside.at->appended->n += piece.n;
+	sha256_add(&r->outside.at->appended->digest, piece);
+	return 0;
+}
+
+static int outside_add(
+	struct tree_taker *taker, struct str piece, bool is_ref, struct cloche_err *err)
+{
+	struct recorder *r = RECORDER_OF(taker);
+	struct seen *s = r->outside.at;
+	int e = 0;
+
+	if (!s)
+		return 0;
+	if (!is_ref)
+		return outside_sum(r, piece, err);
+	/* The name of all contents is their digest. */
+	if (!r->outside.adds) {
+		snprintf(s->digest, sizeof(s->digest), "%.*s", STR_FMT(str_from_index(piece, 7)));
+		r->outside.at = NULL;
+		return 0;
+	}
+	e = tree_stream(taker, piece, outside_sum, r, err);
+	if (e < 0)
+		outside_forget_appended(s);
+	return e;
+}
+
+static int outside_end(struct tree_taker *taker, struct cloche_err *err)
+{
+	struct recorder *r = RECORDER_OF(taker);
+
+	if (r->outside.at && !r->outside.adds)
+		sha256_hex(&r->outside.digest, r->outside.at->digest);
+	r->outside.at = NULL;
+	return 0;
+}
+
+static int outside_link(struct tree_taker *taker, const struct tree_path *path,
+	const struct tree_path *from, uint32_t mode, struct cloche_err *err)
+{
+	struct recorder *r = RECORDER_OF(taker);
+	const struct seen *other = seen_find(r, from->text);
+	struct seen *s;
+
+	if (!other || !S_ISREG(other->mode) || strcmp(path->text, from->text) == 0)
+		return 0;
+	s = note(r, path->text, S_IFREG, other->mode & 07777);
+	/* What was there may have been above the other. */
+	other = seen_find(r, from->text);
+	if (s && other)
+		memcpy(s->digest, other->digest, sizeof(s->digest));
+	return 0;
+}
+
+static int outside_gone(
+	struct tree_taker *taker, const struct tree_path *path, struct cloche_err *err)
+{
+	note_gone(RECORDER_OF(taker), path->text);
+	return 0;
+}
+
+static int outside_mode(struct tree_taker *taker, const struct tree_path *path, uint32_t mode,
+	struct cloche_err *err)
+{
+	note_mode(RECORDER_OF(taker), path->text, mode);
+	return 0;
+}
+
+static void move_seen(struct recorder *r, struct seen *s, const char *path)
 {
 	const size_t from = offsetof(struct seen, tree), n = offsetof(struct seen, path) - from;
 	struct seen *to = seen_find(r, path) ? NULL : seen_add(r, path);
@@ -308,152 +328,61 @@ static void move(struct recorder *r, struct seen *s, const char *path)
 	seen_remove(r, s);
 }
 
-static void take_rename(struct recorder *r, const struct state_op *op, const char *from)
+static int outside_move(struct tree_taker *taker, const struct tree_path *from,
+	const struct tree_path *to, struct cloche_err *err)
 {
+	struct recorder *r = RECORDER_OF(taker);
 	struct seen *s, *hidden, *one, *next;
-	char to[STATE_PATH_MAX + 1], path[STATE_PATH_MAX + 1];
-	size_t n = strlen(from);
+	char path[STATE_PATH_MAX + 1];
 
-	/* A directory moves into itself only through a link: the next look finds what happened. */
-	if (join(to, 0, op->object) < 0 || strcmp(from, to) == 0 ||
-		(strncmp(to, from, n) == 0 && to[n] == '/'))
-		return;
-	note_gone(r, to);
-	s = seen_find(r, from); /* not before: it may have been below */
-	hidden = seen_find(r, to);
+	/* Its end, if it cannot be told: the next look finds what happened. */
+	if (to->dots || to->relative)
+		return 0;
+	note_gone(r, to->text);
+	s = seen_find(r, from->text); /* not before: it may have been below */
+	hidden = seen_find(r, to->text);
 	if (hidden)
 		seen_remove(r, hidden);
 	if (s && !S_ISREG(s->mode))
 		HASH_ITER (hh, r->seen, one, next)
-			if (strncmp(one->path, from, n) == 0 && one->path[n] == '/' &&
-				snprintf(path, sizeof(path), "%s%s", to, one->path + n) <
-					(int)sizeof(path))
-				move(r, one, path);
+			if (strncmp(one->path, from->text, from->n) == 0 &&
+				one->path[from->n] == '/' &&
+				snprintf(path, sizeof(path), "%s%s", to->text,
+					one->path + from->n) < (int)sizeof(path))
+				move_seen(r, one, path);
 	if (s)
-		move(r, s, to);
-	note_gone(r, from);
-}
-
-/* --- archives --- */
-
-struct unpacking {
-	struct recorder *r;
-	const struct state_op *op;
-	struct tar_reader *tar;
-	char path[STATE_PATH_MAX + 1], other[STATE_PATH_MAX + 1];
-	size_t top; /* bytes of path that are the directory's */
-	struct seen *file;
-	struct sha256 digest;
-};
-
-static void unpack_hardlink(struct unpacking *u, const struct tar_entry *entry)
-{
-	const struct seen *other;
-	struct seen *s;
-
-	memcpy(u->other, u->path, u->top);
-	other = join(u->other, u->top, entry->link) >= 0 ? seen_find(u->r, u->other) : NULL;
-	if (!other || !S_ISREG(other->mode) || strcmp(u->path, u->other) == 0)
-		return;
-	s = note(u->r, u->path, S_IFREG, other->mode & 07777);
-	if (s)
-		memcpy(s->digest, other->digest, sizeof(s->digest));
-}
-
-static int on_entry(void *user, const struct tar_entry *entry, struct files_error *e)
-{
-	struct unpacking *u = user;
-	ssize_t n = join(u->path, u->top, entry->path);
-
-	u->file = NULL;
-	if (n < 0)
-		return 0;
-	switch (entry->type) {
-	case TAR_FILE:
-		u->file = note(u->r, u->path, S_IFREG, entry->mode & 0777);
-		sha256_init(&u->digest);
-		break;
-	case TAR_DIRECTORY:
-		note_directory(
-			u->r, u->path, entry->mode & 01777, u->op->is_new && (size_t)n == u->top);
-		break;
-	case TAR_SYMLINK:
-		(void)note_contents(u->r, u->path, S_IFLNK, STATE_NO_MODE, entry->link);
-		break;
-	case TAR_HARDLINK:
-		unpack_hardlink(u, entry);
-		break;
-	case TAR_FIFO:
-		(void)note(u->r, u->path, S_IFIFO, STATE_NO_MODE);
-		break;
-	case TAR_CHAR_DEVICE:
-	case TAR_BLOCK_DEVICE:
-		break;
-	}
+		move_seen(r, s, to->text);
+	note_gone(r, from->text);
 	return 0;
 }
 
-static int on_data(void *user, const char *p, size_t n, struct files_error *e)
+static int outside_open(void *user, struct str ref, struct cloche_err *err)
 {
-	struct unpacking *u = user;
+	const struct recorder *r = user;
 
-	sha256_add(&u->digest, str_make(p, n));
-	return 0;
+	return blob_open(r->contents, ref, err);
 }
 
-static int on_entry_end(void *user, struct files_error *e)
+void outside_init(struct recorder *r)
 {
-	struct unpacking *u = user;
-
-	if (u->file)
-		sha256_hex(&u->digest, u->file->digest);
-	u->file = NULL;
-	return 0;
-}
-
-static int unpack_piece(void *user, struct str piece)
-{
-	struct unpacking *u = user;
-
-	return tar_reader_feed(u->tar, piece.p, piece.n, NULL);
-}
-
-static void take_unpack(struct recorder *r, const struct state_op *op, const char *path)
-{
-	static const struct tar_reader_ops ops = {on_entry, on_data, on_entry_end};
-	struct unpacking u = {.r = r, .op = op, .top = strlen(path)};
-	_cleanup_(tar_reader_freep) struct tar_reader *tar = tar_reader_new(&ops, &u);
-
-	if (!tar)
-		return;
-	memcpy(u.path, path, u.top);
-	u.tar = tar;
-	(void)each_piece(r, op, unpack_piece, &u);
+	r->outside.taker = (struct tree_taker){.make = outside_make,
+		.add = outside_add,
+		.end = outside_end,
+		.link = outside_link,
+		.gone = outside_gone,
+		.mode = outside_mode,
+		.move = outside_move,
+		.open = outside_open,
+		.open_user = r};
 }
 
 /* --- entries --- */
-
-static const struct {
-	enum state_op_kind kind;
-	void (*fn)(struct recorder *r, const struct state_op *op, const char *path);
-} takers[] = {
-	{STATE_FS_WRITE, take_write},
-	{STATE_FS_APPEND, take_append},
-	{STATE_FS_DELETE, take_delete},
-	{STATE_FS_MKDIR, take_mkdir},
-	{STATE_FS_RENAME, take_rename},
-	{STATE_FS_SYMLINK, take_symlink},
-	{STATE_FS_CHMOD, take_chmod},
-	{STATE_FS_UNPACK, take_unpack},
-	{STATE_ASSETS_UPLOAD, take_write},
-};
-_Static_assert(ARRAY_SIZE(takers) == STATE_FILES_OPS, "an operation on files has no row");
 
 int outside_take_entry(
 	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct recorder *r = user;
-	char path[STATE_PATH_MAX + 1];
+	struct tree_path path;
 
 	/* A compacted log has replaced the one that was read, so known entries come again. */
 	if (op->number <= r->told)
@@ -461,12 +390,11 @@ int outside_take_entry(
 	if (op->exec || state_op_about(op->kind) != STATE_FILES)
 		return 0;
 	r->told_files = true;
-	/* A relative path in a log of a former version. */
-	if (op->subject.n == 0 || op->subject.p[0] != '/')
+	/* It does not say which file is meant; a relative path is in a log of a former version. */
+	if (!tree_path_make(&path, op->subject) || path.dots || path.relative)
 		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(takers); i++)
-		if (takers[i].kind == op->kind && join(path, 0, op->subject) >= 0)
-			takers[i].fn(r, op, path);
+	if (tree_take(&r->outside.taker, op, err) < 0)
+		err_clear(err); /* the next look finds what could not be noted */
 	return 0;
 }
 

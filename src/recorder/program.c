@@ -56,12 +56,12 @@ static bool begin(struct program *p, struct str payload, struct cloche_err *err)
 static bool add_tree(struct program *p, struct chan_frame *f, struct cloche_err *err)
 {
 	struct recording_tree m;
-	struct tree *t = &p->r.trees[p->r.trees_n];
+	struct recorder_tree *t = &p->r.trees[p->r.trees_n];
 
 	if (!recording_get_tree(f->payload, &m) || f->fds_n != 1 ||
 		p->r.trees_n == RECORDER_MAX_TREES)
 		return false;
-	*t = (struct tree){.fd = TAKE_FD(f->fds[0]), .layer = m.layer, .noted = m.noted};
+	*t = (struct recorder_tree){.fd = TAKE_FD(f->fds[0]), .layer = m.layer, .noted = m.noted};
 	t->path = str_dup(m.path);
 	if (t->path)
 		p->r.trees_n++;

@@ -9,6 +9,7 @@ int recorder_open(struct recorder *r, const char *id, struct cloche_err *err)
 		r->limit = RECORDER_DEFAULT_LIMIT;
 	if (state_open(&r->state, r->logs, id, true, err) < 0)
 		return -err->code;
+	outside_init(r);
 	r->state.also = outside_take_entry;
 	r->state.also_user = r;
 	return 0;

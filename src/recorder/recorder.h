@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "record/blobs.h"
 #include "record/state.h"
+#include "record/tree.h"
 #include <sys/stat.h>
 
 enum {
@@ -50,7 +51,7 @@ struct seen {
 	char path[];
 };
 
-struct tree {
+struct recorder_tree {
 	int fd; /* owned, O_PATH */
 	bool layer, noted;
 	char *path; /* in the room; "" for the root */
@@ -65,9 +66,15 @@ struct recorder {
 	uint64_t limit, used; /* bytes of contents, and of the entries of files and output */
 	bool always;          /* sync entries and contents before they are confirmed */
 
-	struct tree trees[RECORDER_MAX_TREES];
+	struct recorder_tree trees[RECORDER_MAX_TREES];
 	unsigned trees_n;
 	struct seen *seen;
+	struct {
+		struct tree_taker taker;
+		struct seen *at; /* where contents are added */
+		bool adds;
+		struct sha256 digest;
+	} outside;
 	uint32_t turn;
 	unsigned visited;     /* files in this turn */
 	uint64_t looked_nsec; /* real time at the start of this turn */
@@ -90,6 +97,7 @@ void seen_remove(struct recorder *r, struct seen *s);
 void seen_list(struct dirnames *in, struct seen *s);
 
 /* --- outside.c --- */
+void outside_init(struct recorder *r);
 /* Note what others have recorded since the last look, so that it is not recorded again. An
  * oplog_fn, with the recorder as user. */
 int outside_take_entry(

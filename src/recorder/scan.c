@@ -35,7 +35,7 @@ static const char UNREADABLE[] = "it cannot be read";
 
 struct walk {
 	struct recorder *r;
-	const struct tree *tree;
+	const struct recorder_tree *tree;
 	uint32_t index;
 	dev_t device;
 	unsigned depth;
@@ -344,7 +344,7 @@ static int walk_directory(
 
 static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
 {
-	struct tree *t = &r->trees[index];
+	struct recorder_tree *t = &r->trees[index];
 	struct walk w = {.r = r, .tree = t, .index = index};
 	struct stat st;
 	int fd;
