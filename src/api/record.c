@@ -51,6 +51,7 @@ static enum state_op_kind kind_of(const struct files_request *q)
 	case FILES_OP_READLINK:
 	case FILES_OP_WATCH:
 	case FILES_OP_TAR_GET:
+	case FILES_OP_WRITE_SMALL: /* only without a recorder */
 	case FILES_OP_END_:
 		break;
 	}

@@ -1,22 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: each operation is repeated with the ordinary functions, in a session with
  * the sandbox. So nothing outside of the sandbox can be reached, and a recorded sandbox has on
- * record what was done. Small files that are written one after the other do not wait for each
- * other's answer unless they are recorded. They are written in their order; if one fails, those
- * that were sent behind it may have been written, and nothing after them is done. */
+ * record what was done. Small files that are written one after the other go to the worker in
+ * batches unless they are recorded, and the worker writes one batch while the next is read from the
+ * log. They are written in their order, but a file that a later row of the batch overwrites is not
+ * written first. If one fails, nothing after it is done. */
 #include "api/made.h"
 #include "api/oplog.h"
+#include "base/hash.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-enum { CHANGES_AT_ONCE = 1000, AHEAD_MAX = 64, AHEAD_BYTES = 4096 };
+enum {
+	CHANGES_AT_ONCE = 1000,
+	BATCH_ROWS = 8192,
+	BATCH_BYTES = 512 << 10, /* of paths and data, also of those that are not sent */
+};
 
-/* A write that was sent. */
-struct ahead {
+/* A small write. */
+struct row {
+	UT_hash_handle hh;
+	struct files_small file; /* its path is terminated */
+	uint64_t number;         /* of its entry */
+	size_t later;            /* the row with the same path that takes its place; 0: none */
+};
+
+/* Small writes that follow each other. */
+struct batch {
+	struct row rows[BATCH_ROWS];
+	struct row *by_path;
+	size_t n, used, sending; /* sending: bytes that the request has */
+	char bytes[BATCH_BYTES];
+	/* when it was sent: */
+	struct files_small files[BATCH_ROWS];
+	size_t row_of[BATCH_ROWS];
+	struct files_batch sent;
 	struct files_run run;
-	char *path;
-	uint64_t number; /* of its entry */
 };
 
 struct replaying {
@@ -25,8 +45,9 @@ struct replaying {
 	cloche_state *state;
 	uint64_t last; /* 0: all */
 	unsigned changes;
-	struct ahead ahead[AHEAD_MAX];
-	size_t ahead_n;
+	struct batch *batches[2]; /* the one that is filled, and the one that was sent */
+	bool is_sent;
+	bool failed; /* an operation did */
 	cloche_replayed done;
 };
 
@@ -67,47 +88,149 @@ static int replay_wrap(uint64_t number, enum state_op_kind kind, int r, struct c
 		     : r;
 }
 
-/* Wait for the answers to all writes that were sent. The first error counts. */
+/* --- small files --- */
+
+/* The operations that were done if the row is the first that was not. */
+static uint64_t batch_done_before(const struct batch *b, size_t row)
+{
+	uint64_t done = 0;
+
+	for (size_t i = 0; i < row; i++)
+		done += !b->rows[i].later || b->rows[i].later < row;
+	return done;
+}
+
+/* Wait for the answer to the batch that was sent. */
+static int batch_wait(struct replaying *p, struct cloche_err *err)
+{
+	struct batch *b = p->batches[1];
+	size_t row;
+	int r;
+
+	if (!p->is_sent)
+		return 0;
+	p->is_sent = false;
+	r = files_finish(&b->run, err);
+	row = r < 0 ? b->row_of[b->sent.failed] : b->n;
+	p->done.done += batch_done_before(b, row);
+	return r < 0 ? replay_wrap(b->rows[row].number, STATE_FS_WRITE, r, err) : 0;
+}
+
+/* Send the batch. The worker writes it while the next one is filled. */
+static int batch_send(struct replaying *p, struct cloche_err *err)
+{
+	struct batch *b = p->batches[0];
+	int r = batch_wait(p, err);
+
+	if (r < 0 || !b || b->n == 0)
+		return r;
+	HASH_CLEAR(hh, b->by_path);
+	b->sent = (struct files_batch){.files = b->files};
+	for (size_t i = 0; i < b->n; i++)
+		if (!b->rows[i].later) {
+			b->row_of[b->sent.n] = i;
+			b->files[b->sent.n++] = b->rows[i].file;
+		}
+	b->run = (struct files_run){
+		.f = p->files, .verb = "write", .path = "small files", .batch = &b->sent};
+	r = files_batch_begin(&b->run, err);
+	if (r < 0)
+		return replay_wrap(b->rows[0].number, STATE_FS_WRITE, r, err);
+	p->batches[0] = p->batches[1];
+	p->batches[1] = b;
+	p->is_sent = true;
+	b = p->batches[0];
+	if (b)
+		b->n = b->used = b->sending = 0;
+	return 0;
+}
+
+/* Do all that was put off. */
 static int replay_settle(struct replaying *p, struct cloche_err *err)
 {
-	int r = 0;
+	int r = batch_send(p, err);
 
-	for (size_t i = 0; i < p->ahead_n; i++) {
-		struct ahead *a = &p->ahead[i];
-		int ended = files_finish(&a->run, r == 0 ? err : NULL);
+	return r < 0 ? r : batch_wait(p, err);
+}
 
-		if (r == 0)
-			r = replay_wrap(a->number, STATE_FS_WRITE, ended, err);
-		p->done.done += r == 0;
-		free(a->path);
+static size_t batch_cost(const struct files_small *file)
+{
+	return FILES_SMALL_BYTES + file->path.n + file->data.n;
+}
+
+static struct str batch_copy(struct batch *b, struct str text)
+{
+	char *at = b->bytes + b->used;
+
+	if (text.n > 0)
+		memcpy(at, text.p, text.n);
+	at[text.n] = '\0';
+	b->used += text.n + 1;
+	return str_make(at, text.n);
+}
+
+/* Put a write into the batch, in place of an earlier one of the same path. That one would be
+ * overwritten, and its mode kept unless this one has another. */
+static int batch_add(struct batch *b, const struct state_op *op, struct cloche_err *err)
+{
+	struct row *row = &b->rows[b->n], *before;
+	uint32_t mode = files_mode(mode_of(op));
+
+	*row = (struct row){.number = op->number,
+		.file = {.mode = mode,
+			.path = batch_copy(b, op->subject),
+			.data = batch_copy(b, op->object)}};
+	HASH_FIND(hh, b->by_path, row->file.path.p, row->file.path.n, before);
+	if (before) {
+		HASH_DEL(b->by_path, before);
+		b->sending -= batch_cost(&before->file);
+		before->later = b->n;
+		if (mode == FILES_KEEP_MODE)
+			row->file.mode = before->file.mode;
 	}
-	p->ahead_n = 0;
-	return r;
+	HASH_ADD_KEYPTR(hh, b->by_path, row->file.path.p, row->file.path.n, row);
+	if (!row->hh.tbl)
+		return err_nomem(err);
+	b->sending += batch_cost(&row->file);
+	b->n++;
+	return 0;
 }
 
 static bool is_small_write(const struct replaying *p, const struct state_op *op)
 {
-	return op->kind == STATE_FS_WRITE && !op->is_ref && op->object.n <= AHEAD_BYTES &&
+	return op->kind == STATE_FS_WRITE && !op->is_ref && op->object.n <= FILES_MAX_SMALL &&
 	       !p->files->recorder;
 }
 
-static int replay_write_ahead(
-	struct replaying *p, const struct state_op *op, struct cloche_err *err)
+static int replay_small(struct replaying *p, const struct state_op *op, struct cloche_err *err)
 {
-	struct ahead *a = &p->ahead[p->ahead_n];
-	int r;
+	size_t bytes = op->subject.n + op->object.n + 2;
+	struct batch *b = p->batches[0];
+	int r = 0;
 
-	*a = (struct ahead){.path = str_dup(op->subject), .number = op->number};
-	a->run = (struct files_run){.f = p->files, .verb = "write", .path = a->path};
-	if (!a->path)
-		return err_nomem(err);
-	r = files_write_begin(&a->run, CLOCHE_FILES_PARENTS, mode_of(op), op->object, err);
-	if (r < 0) {
-		free(a->path);
-		return replay_wrap(op->number, op->kind, r, err);
+	if (b && (b->n == BATCH_ROWS || b->used + bytes > BATCH_BYTES ||
+			 b->sending + FILES_SMALL_BYTES + bytes > FILES_CHUNK))
+		r = batch_send(p, err);
+	if (r == 0 && !p->batches[0]) {
+		p->batches[0] = malloc(sizeof(*b));
+		if (!p->batches[0])
+			return err_nomem(err);
+		p->batches[0]->by_path = NULL;
+		p->batches[0]->n = p->batches[0]->used = p->batches[0]->sending = 0;
 	}
-	return ++p->ahead_n == AHEAD_MAX ? replay_settle(p, err) : 0;
+	return r < 0 ? r : batch_add(p->batches[0], op, err);
 }
+
+static void batches_done(struct replaying *p)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(p->batches); i++) {
+		if (p->batches[i])
+			HASH_CLEAR(hh, p->batches[i]->by_path);
+		free(p->batches[i]);
+	}
+}
+
+/* --- one operation --- */
 
 /* Paths and targets contain no NUL: state_op_check() has made sure of that. */
 static int do_names(struct replaying *p, const struct state_op *op, struct cloche_err *err)
@@ -175,16 +298,13 @@ static int do_tables(struct replaying *p, const struct state_op *op, struct cloc
 	return cloche_state_remove(p->state, part, op->subject.p, op->subject.n, err);
 }
 
-static int do_one(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+static int replay_operation(struct replaying *p, const struct state_op *op, struct cloche_err *err)
 {
-	struct replaying *p = user;
 	int r = 0;
 
-	if (p->last && op->number > p->last)
-		return 0;
 	if (is_small_write(p, op)) {
 		state_let_go(p->state);
-		return replay_write_ahead(p, op, err);
+		return replay_small(p, op, err);
 	}
 	r = replay_settle(p, err);
 	if (r < 0)
@@ -230,6 +350,16 @@ static int do_one(const struct state_op *op, uint64_t offset, void *user, struct
 	return replay_wrap(op->number, op->kind, r, err);
 }
 
+static int replay_entry(
+	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	struct replaying *p = user;
+	int r = p->last && op->number > p->last ? 0 : replay_operation(p, op, err);
+
+	p->failed = r < 0;
+	return r;
+}
+
 int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance, uint64_t last,
 	cloche_replayed *ret, cloche_err *err)
 {
@@ -245,9 +375,12 @@ int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance, uint
 		r = cloche_state_open(instance, &p.state, err);
 	}
 	if (r == 0)
-		r = oplog_read_all(log, do_one, &p, err);
-	ahead = replay_settle(&p, r == 0 ? err : NULL);
+		r = oplog_read_all(log, replay_entry, &p, err);
+	/* What comes before an entry that cannot be read is done; nothing behind one that failed.
+	 */
+	ahead = p.failed ? batch_wait(&p, NULL) : replay_settle(&p, r == 0 ? err : NULL);
 	r = r == 0 ? ahead : r;
+	batches_done(&p);
 	if (p.state)
 		state_let_go(p.state);
 	cloche_state_close(p.state);

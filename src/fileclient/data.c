@@ -164,12 +164,27 @@ int cloche_files_write(cloche_files *f, const char *path, unsigned flags, uint32
 	return r < 0 ? r : send_all(&run, &from, err);
 }
 
-int files_write_begin(struct files_run *run, unsigned flags, uint32_t mode, struct str data,
-	struct cloche_err *err)
+int files_batch_begin(struct files_run *run, struct cloche_err *err)
 {
-	int r = begin_write(run, flags, mode, err);
+	const struct files_request q = {
+		.op = FILES_OP_WRITE_SMALL, .mode = FILES_KEEP_MODE, .path = STR("/")};
+	struct chan *c = &run->f->c;
+	struct frame_out f;
+	int r = files_begin(run, &q, err);
 
-	return r == 0 ? send_last(run, data, err) : r;
+	if (r < 0)
+		return r;
+	f = frame_begin(c, FILES_DATA);
+	for (size_t i = 0; i < run->batch->n; i++)
+		message_put(&f.w, files_small_message(), &run->batch->files[i]);
+	if (frame_end(&f, NULL, 0) < 0 || files_send_empty(c, FILES_END) < 0) {
+		files_give_up(run);
+		return err_set(err, E_LIMIT, "write %zu files: they are too large", run->batch->n);
+	}
+	/* The worker begins now, whatever we do meanwhile. What does not fit into the socket, and
+	 * whether it is broken, is seen when its answer is waited for. */
+	(void)!chan_flush(c);
+	return 0;
 }
 
 struct cleaning {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/parse.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -64,7 +65,8 @@ void files_set_recorder(cloche_files *f, struct files_recorder *recorder)
 
 static bool has_data(const struct files_request *q)
 {
-	return q->op == FILES_OP_WRITE || q->op == FILES_OP_TAR_PUT;
+	return q->op == FILES_OP_WRITE || q->op == FILES_OP_TAR_PUT ||
+	       q->op == FILES_OP_WRITE_SMALL;
 }
 
 static int record_end(cloche_files *f, int r, struct cloche_err *err)
@@ -354,6 +356,29 @@ int files_begin(struct files_run *run, const struct files_request *q, struct clo
 	return r < 0 ? record_end(f, lost(f, r, err), err) : 0;
 }
 
+/* Find the file of a batch that an error is about. Return NULL if there is none. */
+static const struct files_small *batch_failed(struct files_batch *b, struct files_error *e)
+{
+	uint64_t number;
+
+	if (parse_u64(str_from(e->entry), b->n - 1, &number) < 0)
+		return NULL;
+	b->failed = (size_t)number;
+	e->entry[0] = '\0';
+	return &b->files[number];
+}
+
+/* An error without a number concerns all of them. */
+static int take_error(struct files_run *run, struct files_error *e, struct cloche_err *err)
+{
+	const struct files_small *file;
+
+	if (!run->batch || !e->entry[0])
+		return files_tell(err, run->verb, run->path, e);
+	file = batch_failed(run->batch, e);
+	return file ? files_tell(err, run->verb, file->path.p, e) : files_malformed(run->f, err);
+}
+
 /* Return 1 if the frame is DONE or ERROR, with its result in *ret; 0 for any other frame. */
 static int take_end(
 	struct files_run *run, const struct chan_frame *frame, int *ret, struct cloche_err *err)
@@ -366,9 +391,8 @@ static int take_end(
 								    : files_malformed(run->f, err);
 		return 1;
 	case FILES_ERROR:
-		*ret = files_get_error(frame->payload, &e)
-			       ? files_tell(err, run->verb, run->path, &e)
-			       : files_malformed(run->f, err);
+		*ret = files_get_error(frame->payload, &e) ? take_error(run, &e, err)
+							   : files_malformed(run->f, err);
 		return 1;
 	default:
 		return 0;

@@ -40,6 +40,13 @@ struct cloche_files {
 	uint64_t moved_bytes, told_usec;
 };
 
+/* Files that are written by one request. */
+struct files_batch {
+	const struct files_small *files;
+	size_t n;
+	size_t failed; /* the number of the file that could not be written */
+};
+
 /* An operation in progress. */
 struct files_run {
 	cloche_files *f;
@@ -50,7 +57,8 @@ struct files_run {
 	int (*answer)(
 		struct files_run *run, const struct chan_frame *frame, struct cloche_err *err);
 	void *user;
-	struct files_moved moved; /* from DONE */
+	struct files_batch *batch; /* NULL: none */
+	struct files_moved moved;  /* from DONE */
 };
 
 /* Make a session over a connected socket (taken) with a worker at the other end. */
@@ -98,11 +106,12 @@ void files_progressed(cloche_files *f, uint64_t bytes);
 int files_tell(
 	struct cloche_err *err, const char *verb, const char *path, const struct files_error *e);
 
-/* Begin a write of at most FILES_CHUNK bytes, which are all sent with it. files_finish() tells how
- * it ended; before that, other writes may be begun in this way, and nothing else, if the session
- * has no recorder. run->path is borrowed until then. */
-_warn_unused_ int files_write_begin(struct files_run *run, unsigned flags, uint32_t mode,
-	struct str data, struct cloche_err *err);
+/* Begin to write the files of run->batch in their order: at most FILES_CHUNK bytes in all, each
+ * with FILES_SMALL_BYTES besides its path and data; their paths are terminated. files_finish()
+ * tells how that ended; before that, others may be begun in this way, and nothing else. The session
+ * has no recorder. */
+enum { FILES_SMALL_BYTES = 16 };
+_warn_unused_ int files_batch_begin(struct files_run *run, struct cloche_err *err);
 
 /* As cloche_files_tar_put(), with additional flags of the request. */
 _warn_unused_ int files_unpack(cloche_files *f, const char *path, unsigned flags,

@@ -286,6 +286,34 @@ static void lies_end_the_session(void)
 	check_int(meet(lie_done_only, true, 3), -E_PROTOCOL);
 }
 
+static void lie_ninth(struct chan *c)
+{
+	struct files_error e = {0};
+
+	say_ready(c);
+	(void)files_fail(&e, EIO, STR("9"), NULL);
+	must(files_send_error(c, &e) == 0);
+}
+
+/* The file of a batch that failed is one of the batch. */
+static void the_ninth_of_two_fails(void)
+{
+	static const struct files_small files[] = {
+		{FILES_KEEP_MODE, STR("a"), STR("1")}, {FILES_KEEP_MODE, STR("b"), STR("2")}};
+	struct lie l = {.tell = lie_ninth, .wait = true};
+	struct files_batch batch = {.files = files, .n = ARRAY_SIZE(files)};
+	struct files_run run = {.f = start_session(&l.fd), .path = "files", .batch = &batch};
+	pthread_t thread;
+
+	must(pthread_create(&thread, NULL, liar, &l) == 0);
+	run.verb = "write";
+	check_int(files_batch_begin(&run, &err), 0);
+	check_int(files_finish(&run, &err), -E_PROTOCOL);
+	check_int((long long)batch.failed, 0);
+	cloche_files_close(run.f);
+	pthread_join(thread, NULL);
+}
+
 /* Silence is an end too. */
 static void silence_is_an_error(void)
 {
@@ -412,6 +440,7 @@ int main(void)
 	signal(SIGPIPE, SIG_IGN);
 	tap_fast_dir(top);
 	run_test(lies_end_the_session);
+	run_test(the_ninth_of_two_fails);
 	run_test(silence_is_an_error);
 	run_test(endless_answers_take_no_memory);
 	run_test(nothing_goes_on_when_it_is_given_up);

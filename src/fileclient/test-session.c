@@ -169,6 +169,60 @@ static void contents(void)
 }
 
 /* What fits into one piece goes out with its request, what is larger behind it. */
+static int write_batch(
+	cloche_files *f, const struct files_small *files, size_t n, size_t *ret_failed)
+{
+	struct files_batch batch = {.files = files, .n = n};
+	struct files_run run = {.f = f, .verb = "write", .path = "files", .batch = &batch};
+	int r;
+
+	err_clear(&err);
+	r = files_batch_begin(&run, &err);
+	if (r == 0)
+		r = files_finish(&run, &err);
+	*ret_failed = batch.failed;
+	return r;
+}
+
+static void batches(void)
+{
+	static const struct files_small files[] = {{FILES_KEEP_MODE, STR("m/n/a"), STR("1")},
+		{0600, STR("m/n/b"), STR("2")}, {FILES_KEEP_MODE, STR("m/n/b"), STR("3")},
+		{0640, STR("m/n/to-b"), STR("4")}, {FILES_KEEP_MODE, STR("m/n/new"), STR("5")},
+		{FILES_KEEP_MODE, STR("m/n/../.dot"), STR("")},
+		{FILES_KEEP_MODE, STR("m/far/a"), STR("6")}};
+	static const struct files_small bad[] = {{FILES_KEEP_MODE, STR("m/before"), STR("1")},
+		{FILES_KEEP_MODE, STR("m/n"), STR("2")},
+		{FILES_KEEP_MODE, STR("m/after"), STR("3")}};
+	cloche_files *f = start_worker();
+	cloche_file_stat st;
+	size_t failed;
+
+	check_int(cloche_files_mkdir(f, "m/n", CLOCHE_FILES_KEEP_MODE, true, &err), 0);
+	check_int(cloche_files_mkdir(f, "else", CLOCHE_FILES_KEEP_MODE, true, &err), 0);
+	check_int(cloche_files_symlink(f, "b", "m/n/to-b", &err), 0);
+	check_int(cloche_files_symlink(f, "../gone/new", "m/n/new", &err), 0);
+	check_int(cloche_files_symlink(f, "/base/else", "m/far", &err), 0);
+	check_int(cloche_files_mkdir(f, "m/gone", CLOCHE_FILES_KEEP_MODE, true, &err), 0);
+	check_int(write_batch(f, files, ARRAY_SIZE(files), &failed), 0);
+	check_text(f, "m/n/a", "1");
+	check_text(f, "m/n/b", "4");
+	check_text(f, "m/gone/new", "5");
+	check_text(f, "m/.dot", "");
+	check_text(f, "else/a", "6");
+	check_int(cloche_files_stat(f, "m/n/b", false, &st, &err), 0);
+	check_int(st.mode & 07777, 0640);
+	check_int(cloche_files_stat(f, "m/n/to-b", false, &st, &err), 0);
+	check_int(st.type, CLOCHE_NODE_SYMLINK);
+	check_int(write_batch(f, bad, ARRAY_SIZE(bad), &failed), -E_SYSTEM);
+	check_int(err.sys_errno, EISDIR);
+	check(strstr(err.message, "m/n"));
+	check_int((long long)failed, 1);
+	check_text(f, "m/before", "1");
+	check_int(cloche_files_stat(f, "m/after", false, &st, &err), -E_NOT_FOUND);
+	end_worker(f);
+}
+
 static void sizes(void)
 {
 	static const size_t all[] = {
@@ -578,6 +632,7 @@ int main(void)
 	must(root >= 0 && mkdirat(root, "base", 0755) == 0);
 	run_test(contents);
 	run_test(contents_of_a_descriptor);
+	run_test(batches);
 	run_test(sizes);
 	run_test(fifos_do_not_block);
 	run_test(large_files);

@@ -9,6 +9,13 @@ static bool request_allows(const void *m)
 	return (q->mode <= 07777 || q->mode == FILES_KEEP_MODE) && takes_other == (q->other.n > 0);
 }
 
+static bool small_allows(const void *m)
+{
+	const struct files_small *s = m;
+
+	return s->mode <= 07777 || s->mode == FILES_KEEP_MODE;
+}
+
 static bool entry_allows(const void *m)
 {
 	const struct files_entry *e = m;
@@ -25,6 +32,7 @@ static bool entry_allows(const void *m)
 
 MESSAGE_TABLE(files_error, FILES_ERROR_FIELDS, NULL);
 MESSAGE_TABLE(files_request, FILES_REQUEST_FIELDS, request_allows);
+MESSAGE_TABLE(files_small, FILES_SMALL_FIELDS, small_allows);
 MESSAGE_TABLE(files_ready, FILES_READY_FIELDS, NULL);
 MESSAGE_TABLE(files_moved, FILES_MOVED_FIELDS, NULL);
 MESSAGE_TABLE(files_stat, FILES_STAT_FIELDS, NULL);

@@ -5,14 +5,18 @@
  *
  *   worker -> client:  READY once, first
  *   client -> worker:  REQUEST, one at a time; more than one at a time ends the worker, except
- *                      that REQUEST, DATA and END of a WRITE may follow those of another WRITE: the
- *                      answers come in the same order
+ *                      that REQUEST, DATA and END of WRITE_SMALL may follow those of another
+ *                      WRITE_SMALL: the answers come in the same order
  *   worker -> client:  answers of the operation, then DONE or ERROR; then the next may come
  *
  *   operation                 client sends after REQUEST      worker sends before DONE or ERROR
  *   READ, TAR_GET             -                               DATA...
  *   WRITE, TAR_PUT            DATA... and END or CANCEL       -  (ERROR may come before END: the
  *                                                             client then still ends its data)
+ *   WRITE_SMALL               DATA... and END  or CANCEL      -  (the same; the error's entry is
+ *                                                             the number, from 0, of the file that
+ *                                                             failed: those behind it are not
+ *                                                             written)
  *   LIST                      -                               ENTRIES...
  *   STAT                      -                               STAT_IS
  *   READLINK                  -                               TARGET
@@ -37,6 +41,7 @@ enum {
 	FILES_MAX_OUT = 2 * FILES_MAX_PAYLOAD,
 	FILES_MAX_NAME = 255,
 	FILES_MAX_TARGET = 4096, /* of a symbolic link */
+	FILES_MAX_SMALL = 4096,  /* contents of one file of WRITE_SMALL */
 };
 
 enum files_frame {
@@ -45,7 +50,7 @@ enum files_frame {
 	FILES_END,         /* nothing: end of the client's data */
 	FILES_CANCEL,      /* nothing */
 	/* both */
-	FILES_DATA = 16, /* 1 to FILES_CHUNK bytes */
+	FILES_DATA = 16, /* 1 to FILES_CHUNK bytes; of WRITE_SMALL 1 or more struct files_small */
 	/* worker -> client */
 	FILES_READY = 32, /* struct files_ready */
 	FILES_DONE,       /* struct files_moved */
@@ -72,6 +77,7 @@ enum files_op {
 	FILES_OP_WATCH,
 	FILES_OP_TAR_GET,
 	FILES_OP_TAR_PUT,
+	FILES_OP_WRITE_SMALL, /* whole files, in their order; its path says nothing */
 	FILES_OP_END_
 };
 
@@ -103,6 +109,14 @@ enum files_flags {
 	/* RENAME: new name; SYMLINK: target; else empty */                                        \
 	F(STR, other, .max = FILES_MAX_PATH, .flags = FIELD_NO_NUL)
 MESSAGE(files, request, FILES_REQUEST, FILES_REQUEST_FIELDS);
+
+/* A file that is written as by WRITE with FILES_PARENTS and FILES_REPLACE. A new one is not hidden
+ * until it is whole. */
+#define FILES_SMALL_FIELDS(F)                                                                      \
+	F(U32, mode) /* 07777, or FILES_KEEP_MODE */                                               \
+	F(STR, path, .max = FILES_MAX_PATH, .flags = FIELD_NO_NUL | FIELD_NOT_EMPTY)               \
+	F(STR, data, .max = FILES_MAX_SMALL)
+MESSAGE_STRUCT(files_small, FILES_SMALL_FIELDS);
 
 #define FILES_READY_FIELDS(F) F(U32, version)
 MESSAGE(files, ready, FILES_READY, FILES_READY_FIELDS);

@@ -5,5 +5,5 @@
 #include "files/protocol.h"
 
 static const message_fn files_messages[] = {files_error_message, files_request_message,
-	files_ready_message, files_moved_message, files_stat_message, files_entry_message,
-	files_target_message, files_event_message, NULL};
+	files_small_message, files_ready_message, files_moved_message, files_stat_message,
+	files_entry_message, files_target_message, files_event_message, NULL};

@@ -28,6 +28,7 @@ static const server_op ops[FILES_OP_END_] = {
 	[FILES_OP_WATCH] = serve_watch,
 	[FILES_OP_TAR_GET] = serve_tar_get,
 	[FILES_OP_TAR_PUT] = serve_tar_put,
+	[FILES_OP_WRITE_SMALL] = serve_write_small,
 };
 
 int server_break(struct server *s, int r)
@@ -106,8 +107,7 @@ static int run(struct server *s, const struct files_request *q)
 	return s->answered ? 0 : answer(s, r, &e);
 }
 
-/* Copy a path of the request, as it is called here. */
-static int take_path(const struct server *s, struct str path, char **ret)
+int server_path(const struct server *s, struct str path, char **ret)
 {
 	int r = places_find(s->places, s->places_n, path, ret);
 
@@ -127,11 +127,11 @@ static int on_request(struct server *s, struct str payload)
 
 	if (!files_get_request(payload, &q))
 		return -EPROTO;
-	r = take_path(s, q.path, &path);
+	r = server_path(s, q.path, &path);
 	if (r < 0)
 		return r;
 	if (q.op == FILES_OP_RENAME)
-		r = take_path(s, q.other, &other);
+		r = server_path(s, q.other, &other);
 	else
 		other = str_dup(q.other);
 	if (r < 0 || !other)
@@ -171,7 +171,7 @@ int files_serve(int fd, int root, const char *base, const struct place *places, 
 
 	r = chan_init(&s.c, fd, FILES_MAX_PAYLOAD, FILES_MAX_OUT);
 	if (r == 0)
-		r = take_path(&s, str_from(base), &here);
+		r = server_path(&s, str_from(base), &here);
 	s.base = str_from(here);
 	if (r == 0)
 		r = serve(&s);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that move data. */
 #include "base/fd.h"
+#include "base/hash.h"
 #include "files/replace.h"
 #include "files/tree.h"
 #include "fileworker/serve_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static int not_regular(const struct stat *st, struct files_error *e)
@@ -204,6 +206,184 @@ int serve_write(struct server *s, const struct files_request *q, struct files_er
 		return write_directly(s, q, &at, e);
 	return write_atomically(s, q, &at, e);
 }
+
+/* --- many small files --- */
+
+/* Directories that were found for the last names, by the text before these. Whoever moves one away
+ * meanwhile moves the files with it. */
+enum { SMALL_DIRS = 128, SMALL_DIR_TEXT = 256 };
+
+struct small_dir {
+	int fd; /* O_PATH; -1: none */
+	size_t n;
+	char text[SMALL_DIR_TEXT];
+};
+
+struct small_writer {
+	struct server *s;
+	uint64_t count; /* of files that were written */
+	struct small_dir dirs[SMALL_DIRS];
+};
+
+/* Write a file that is not there yet. Return -EEXIST if it is. */
+static int small_create(int dir, const char *name, const struct files_small *m)
+{
+	bool keep = m->mode == FILES_KEEP_MODE;
+	_cleanup_fd_ int fd =
+		openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC,
+			keep ? 0666 : 0600);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, m->data.p, m->data.n);
+	if (r == 0 && !keep && fchmod(fd, m->mode) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(dir, name, 0);
+	return r;
+}
+
+/* Write a file that may be there. Return 1 if the name is a link. */
+static int small_replace(
+	int dir, const char *name, const struct files_small *m, struct files_error *e)
+{
+	const struct files_request q = {.mode = m->mode};
+	_cleanup_(replace_abortp) struct replace new = REPLACE_NULL;
+	struct stat st;
+	bool exists = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	int r;
+
+	if (!exists && errno != ENOENT)
+		return -errno;
+	if (exists && S_ISLNK(st.st_mode))
+		return 1;
+	if (exists && !S_ISREG(st.st_mode))
+		return not_regular(&st, e);
+	r = replace_begin(&new, dir, 0600);
+	if (r == 0)
+		r = fd_write_all(new.fd, m->data.p, m->data.n);
+	if (r == 0)
+		r = dress(&q, exists ? &st : NULL, new.fd);
+	if (r == 0)
+		r = replace_commit(&new, name, true);
+	return r == -EBUSY ? files_fail(e, EBUSY, STR_NULL,
+				     "it is mounted and cannot be replaced, only written in place")
+			   : r;
+}
+
+static int small_put(int dir, const char *name, const struct files_small *m, struct files_error *e)
+{
+	int r = small_create(dir, name, m);
+
+	return r == -EEXIST ? small_replace(dir, name, m, e) : r;
+}
+
+/* Open the directory of the path, and keep it for others. Return it, borrowed, or -errno. */
+static int small_open_dir(
+	struct small_writer *w, struct str path, struct str text, char name[BENEATH_NAME_MAX + 1])
+{
+	struct small_dir *d = &w->dirs[hash_keyed(text.p, text.n) % SMALL_DIRS];
+	struct beneath at = BENEATH_NULL;
+	int r;
+
+	if (d->fd >= 0 && str_eq(str_make(d->text, d->n), text)) {
+		str_copy(name, BENEATH_NAME_MAX + 1, str_from_index(path, text.n));
+		return d->fd;
+	}
+	r = beneath_find(w->s->root, w->s->base, path, BENEATH_MAKE, &at);
+	if (r < 0)
+		return r;
+	fd_close(d->fd);
+	d->fd = at.dir;
+	d->n = text.n;
+	memcpy(d->text, text.p, text.n);
+	memcpy(name, at.name, sizeof(at.name));
+	return d->fd;
+}
+
+static void small_forget_dirs(struct small_writer *w)
+{
+	for (size_t i = 0; i < SMALL_DIRS; i++)
+		w->dirs[i].fd = fd_close(w->dirs[i].fd);
+}
+
+/* Follow a link at the end of the path, or report what is wrong with it. */
+static int small_put_far(
+	struct small_writer *w, struct str path, const struct files_small *m, struct files_error *e)
+{
+	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;
+	int r = beneath_find(w->s->root, w->s->base, path, BENEATH_FOLLOW | BENEATH_MAKE, &at);
+
+	if (r == 0 && (!at.name[0] || at.slash))
+		r = -EISDIR;
+	if (r == 0)
+		r = small_put(at.dir, at.name, m, e);
+	return r > 0 ? -ELOOP : r; /* a link has just taken its place */
+}
+
+static int small_write(
+	struct small_writer *w, struct str path, const struct files_small *m, struct files_error *e)
+{
+	char name[BENEATH_NAME_MAX + 1];
+	size_t n = path.n;
+	struct str last;
+	int dir, r;
+
+	while (n > 0 && path.p[n - 1] != '/')
+		n--;
+	last = str_from_index(path, n);
+	if (last.n == 0 || last.n > BENEATH_NAME_MAX || n > SMALL_DIR_TEXT || last.p[0] == '.')
+		return small_put_far(w, path, m, e);
+	dir = small_open_dir(w, path, str_prefix(path, n), name);
+	r = dir < 0 ? dir : small_put(dir, name, m, e);
+	/* A room may have few descriptors. */
+	if (r == -EMFILE)
+		small_forget_dirs(w);
+	/* The directory may have been removed meanwhile. */
+	return r > 0 || r == -EMFILE || r == -ENOENT ? small_put_far(w, path, m, e) : r;
+}
+
+static int small_take(void *user, const char *p, size_t n, struct files_error *e)
+{
+	struct small_writer *w = user;
+	struct wire_in in = wire_in(str_make(p, n));
+	int r = 0;
+
+	while (r == 0 && in.rest.n > 0) {
+		_cleanup_(freep) char *path = NULL;
+		struct files_small m;
+
+		if (!message_take(&in, files_small_message(), &m))
+			return server_break(w->s, -EPROTO);
+		r = server_path(w->s, m.path, &path);
+		if (r == 0)
+			r = small_write(w, str_from(path), &m, e);
+		w->count += r == 0;
+	}
+	if (r < 0 && e->sys_errno == 0)
+		files_fail(e, -r, STR_NULL, NULL);
+	if (r < 0)
+		snprintf(e->entry, sizeof(e->entry), "%llu", (unsigned long long)w->count);
+	return r;
+}
+
+int serve_write_small(struct server *s, const struct files_request *q, struct files_error *e)
+{
+	_cleanup_(freep) struct small_writer *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return take_data(s, small_take, NULL, -ENOMEM, e);
+	w->s = s;
+	for (size_t i = 0; i < SMALL_DIRS; i++)
+		w->dirs[i].fd = -1;
+	r = take_data(s, small_take, w, 0, e);
+	small_forget_dirs(w);
+	return r;
+}
+
+/* --- archives --- */
 
 static int send_piece(void *user, const char *p, size_t n, struct files_error *e)
 {

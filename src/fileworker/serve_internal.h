@@ -34,6 +34,9 @@ int server_recv(struct server *s, struct chan_frame *ret);
 /* The same, and send ALIVE at most once a second. */
 _warn_unused_ int server_beat(struct server *s);
 
+/* Copy a path of the request, as it is called here. */
+_warn_unused_ int server_path(const struct server *s, struct str path, char **ret);
+
 /* --- serve_names.c --- */
 int serve_list(struct server *s, const struct files_request *q, struct files_error *e);
 int serve_stat(struct server *s, const struct files_request *q, struct files_error *e);
@@ -46,6 +49,7 @@ int serve_symlink(struct server *s, const struct files_request *q, struct files_
 /* --- serve_data.c --- */
 int serve_read(struct server *s, const struct files_request *q, struct files_error *e);
 int serve_write(struct server *s, const struct files_request *q, struct files_error *e);
+int serve_write_small(struct server *s, const struct files_request *q, struct files_error *e);
 int serve_tar_get(struct server *s, const struct files_request *q, struct files_error *e);
 int serve_tar_put(struct server *s, const struct files_request *q, struct files_error *e);
 /* --- serve_watch.c --- */
