@@ -10,6 +10,11 @@
 #include "base/json.h"
 #include "record/blobs.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 struct recorder {
 	struct files_recorder base;
 	struct state_home home;
@@ -19,6 +24,9 @@ struct recorder {
 	int blobs, blobs_lock;
 
 	bool by_reference; /* the next write is an asset */
+	int source;        /* borrowed: contents that the next operation has, or -1 */
+	char source_ref[STATE_REF_BYTES + 1];
+	bool is_shared; /* they are among our own, and need not be stored again */
 	bool pending;
 	struct state_op op; /* its strings are owned by us */
 	char *path, *other;
@@ -66,7 +74,7 @@ static bool has_contents(enum state_op_kind kind)
 
 static void drop(struct recorder *r)
 {
-	r->pending = false;
+	r->pending = r->is_shared = false;
 	state_end(&r->state);
 	blob_done(&r->blob);
 	r->blobs_lock = fd_close(r->blobs_lock);
@@ -116,6 +124,29 @@ static int find_second(const cloche_instance *instance, struct recorder *r)
 	return 0;
 }
 
+/* Find out whether the contents are a file of our own, the very one that was checked. It stays as
+ * long as the lock is held. */
+static int share_contents(struct recorder *r, struct cloche_err *err)
+{
+	struct stat theirs, ours;
+
+	if (r->blobs < 0)
+		r->blobs = state_blobs_open(err);
+	if (r->blobs < 0)
+		return r->blobs;
+	r->blobs_lock = blobs_lock(r->blobs, false, err);
+	if (r->blobs_lock < 0)
+		return r->blobs_lock;
+	r->is_shared = fstat(r->source, &theirs) == 0 &&
+		       fstatat(r->blobs, r->source_ref, &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
+		       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+	if (!r->is_shared)
+		r->blobs_lock = fd_close(r->blobs_lock);
+	else if (r->state.log.sync != OPLOG_SYNC_NEVER && fsync(r->source) < 0)
+		return err_sys(err, errno, "sync blobs/%s", r->source_ref);
+	return 0;
+}
+
 static int begin(struct files_recorder *base, const struct files_request *q, struct cloche_err *err)
 {
 	struct recorder *r = container_of(base, struct recorder, base);
@@ -138,7 +169,7 @@ static int begin(struct files_recorder *base, const struct files_request *q, str
 		.mode = q->mode == FILES_KEEP_MODE ? STATE_NO_MODE : q->mode};
 	if (!has_contents(kind) && kind != STATE_FS_MKDIR && kind != STATE_FS_CHMOD)
 		r->op.mode = STATE_NO_MODE;
-	return 0;
+	return r->source >= 0 ? share_contents(r, err) : 0;
 }
 
 static int begin_blob(struct recorder *r, struct cloche_err *err)
@@ -163,7 +194,7 @@ static int take_data(struct files_recorder *base, struct str data, struct cloche
 {
 	struct recorder *r = container_of(base, struct recorder, base);
 
-	if (!r->pending)
+	if (!r->pending || r->is_shared)
 		return 0;
 	if (r->blob.fd < 0 && buf_len(&r->data) + data.n <= STATE_DATA_MAX)
 		return buf_add_str(&r->data, data) < 0 ? err_nomem(err) : 0;
@@ -180,6 +211,11 @@ static int finish_data(struct recorder *r, struct cloche_err *err)
 {
 	int e = 0;
 
+	if (r->is_shared) {
+		r->op.is_ref = true;
+		r->op.object = str_from(r->source_ref);
+		return 0;
+	}
 	if (r->blob.fd < 0 && (r->op.kind == STATE_FS_UNPACK || r->op.kind == STATE_ASSETS_UPLOAD))
 		e = begin_blob(r, err);
 	if (e == 0 && r->blob.fd >= 0) {
@@ -222,6 +258,14 @@ static int end(struct files_recorder *base, bool done, struct cloche_err *err)
 void recorder_by_reference(struct files_recorder *base, bool by_reference)
 {
 	container_of(base, struct recorder, base)->by_reference = by_reference;
+}
+
+void recorder_share(struct files_recorder *base, int fd, struct str ref)
+{
+	struct recorder *r = container_of(base, struct recorder, base);
+
+	r->source = fd;
+	str_copy(r->source_ref, sizeof(r->source_ref), ref);
 }
 
 const char *recorder_ref(struct files_recorder *base)
@@ -267,6 +311,7 @@ int recorder_new(const cloche_instance *instance, const char *workdir, struct fi
 		.home = home,
 		.state = STATE_INIT,
 		.blobs = -1,
+		.source = -1,
 		.blobs_lock = -1,
 		.data = BUF_INIT(STATE_DATA_MAX),
 		.blob = BLOB_WRITER_INIT};

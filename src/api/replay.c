@@ -251,22 +251,16 @@ static int do_names(struct replaying *p, const struct state_op *op, struct cloch
 	return cloche_files_remove(p->files, path, true, err);
 }
 
-static int do_contents(struct replaying *p, const struct state_op *op, struct cloche_err *err)
+static int do_contents_from(
+	struct replaying *p, const struct state_op *op, int fd, struct cloche_err *err)
 {
 	_cleanup_(freep) char *path = str_dup(op->subject);
-	_cleanup_fd_ int fd = -1;
-	struct content c = {.rest = op->object, .fd = -1};
+	struct content c = {.rest = op->object, .fd = fd};
 	uint32_t mode = mode_of(op);
 	unsigned flags = CLOCHE_FILES_PARENTS;
 
 	if (!path)
 		return err_nomem(err);
-	if (op->is_ref) {
-		fd = oplog_open_content(p->log, op->object, err);
-		if (fd < 0)
-			return fd;
-		c.fd = fd;
-	}
 	if (op->kind == STATE_FS_UNPACK)
 		return files_unpack(p->files, path, op->is_new ? FILES_IS_NEW : 0,
 			cloche_from_fn(next_piece, &c), err);
@@ -276,6 +270,24 @@ static int do_contents(struct replaying *p, const struct state_op *op, struct cl
 		op->is_ref ? cloche_from_fn(next_piece, &c)
 			   : cloche_from_data(op->object.p, op->object.n),
 		err);
+}
+
+static int do_contents(struct replaying *p, const struct state_op *op, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (!op->is_ref)
+		return do_contents_from(p, op, -1, err);
+	fd = oplog_open_content(p->log, op->object, err);
+	if (fd < 0)
+		return fd;
+	if (p->files->recorder)
+		recorder_share(p->files->recorder, fd, op->object);
+	r = do_contents_from(p, op, fd, err);
+	if (p->files->recorder)
+		recorder_share(p->files->recorder, -1, STR_NULL);
+	return r;
 }
 
 static int do_tables(struct replaying *p, const struct state_op *op, struct cloche_err *err)

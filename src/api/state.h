@@ -65,6 +65,9 @@ _warn_unused_ int recorder_new(const cloche_instance *instance, const char *work
  * assets, whose contents are stored beside the log whatever their size. Return the reference of the
  * last asset. */
 void recorder_by_reference(struct files_recorder *r, bool by_reference);
+/* Tell which contents from beside a log the next operations have: fd (borrowed) was checked and is
+ * all that they send. If it is a blob of our own, it is named, not stored again. -1: none. */
+void recorder_share(struct files_recorder *r, int fd, struct str ref);
 const char *recorder_ref(struct files_recorder *r);
 
 static inline void state_home_done(struct state_home *h)
