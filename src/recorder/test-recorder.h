@@ -45,7 +45,8 @@ static inline void setup(struct fixture *f)
 	snprintf(name, sizeof(name), "ws-%u", made);
 	f->ws = make_dir(name);
 	must(recorder_open(&f->r, f->id, NULL) == 0);
-	f->r.trees[0] = (struct recorder_tree){.fd = fcntl(f->ws, F_DUPFD_CLOEXEC, 3), .path = strdup("/w")};
+	f->r.trees[0] = (struct recorder_tree){
+		.fd = fcntl(f->ws, F_DUPFD_CLOEXEC, 3), .path = strdup("/w")};
 	f->r.trees_n = 1;
 }
 
