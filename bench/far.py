@@ -141,5 +141,5 @@ def row(stage):
             rule(rules, "%d ms, %s, cloche / direct" % (round_trip, way.name),
                  ratio(way.cloche, way.direct), 0.85, True)
             peaks += way.peak.values
-    rule(rules, "peak memory of both processes, MiB", max(peaks) if peaks else None, 20)
+    rule(rules, "peak memory of both processes, MiB", max(peaks) if peaks else None, 16)
     return lines + rules

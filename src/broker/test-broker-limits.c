@@ -191,7 +191,7 @@ static void test_closed_unseen(void)
 	id = rig_open(&g, &(struct ask){.host = "a.test", .method = "POST", .target = "/"});
 	close(conns[--conns_n]);
 	must(kill(g.pid, SIGCONT) == 0);
-	must(is_readable(listener));
+	must(poll(&(struct pollfd){.fd = listener, .events = POLLIN}, 1, PATIENCE_MS) == 1);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	read_request(fd, 0);
 	write_z(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");

@@ -151,8 +151,9 @@ static int write_page(struct report *r, struct cloche_err *err)
 static int open_contents(void *user, struct str ref, struct cloche_err *err)
 {
 	const struct report *r = user;
+	const struct report_source *from = r->source;
 
-	return r->source->open(r->source->user, ref, err);
+	return from->open(from->user, ref, err);
 }
 
 static bool is_changed(const struct tree_path *path, void *user)
