@@ -129,9 +129,15 @@ static bool is_flag(const char *value)
 	return strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
 }
 
+/* With 0, git would not know the extensions that the repository has. */
 static bool is_version(const char *value)
 {
-	return strcmp(value, "0") == 0 || strcmp(value, "1") == 0;
+	return strcmp(value, "1") == 0;
+}
+
+static bool is_on(const char *value)
+{
+	return strcmp(value, "true") == 0;
 }
 
 static const struct row {
@@ -150,7 +156,7 @@ static const struct row {
 	{"core", "repositoryformatversion", NULL, is_version, FREE, false},
 	{"core", "sparsecheckout", NULL, is_flag, FREE, false},
 	{"core", "sparsecheckoutcone", NULL, is_flag, FREE, false},
-	{"extensions", "worktreeconfig", NULL, is_flag, FREE, false},
+	{"extensions", "worktreeconfig", NULL, is_on, FREE, true},
 	{"remote", "fetch", is_remote, is_text, FREE, false}, /* likewise */
 	{"remote", "pushurl", is_remote, is_url, NEW_REMOTE, true},
 	{"remote", "url", is_remote, is_url, NEW_REMOTE, true},

@@ -73,7 +73,8 @@ static void test_taken(void)
 			"[submodule \"l/x\"]\n\turl = \"https://e.test/x\"\n\tactive = \"true\"\n",
 			"submodule.l/x.url (https://e.test/x)"},
 		{"[extensions]\n\tworktreeConfig = true\n",
-			"[extensions]\n\tworktreeconfig = \"true\"\n", ""}};
+			"[extensions]\n\tworktreeconfig = \"true\"\n",
+			"extensions.worktreeconfig"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_(freep) char *room = NULL;
@@ -102,6 +103,9 @@ static void test_refused(void)
 		"[remote]\n\tpushDefault = up\n", "[user]\n\tsigningKey = x\n", "[user]\n\tname\n",
 		"[user]\n\tname = a\\nb\n", "[user \"x\"]\n\tname = a\n",
 		"[user]\n\tname = a\x1b[0m\n",
+		/* Git would not read the repository, or another configuration, any more. */
+		"[core]\n\trepositoryFormatVersion = 0\n",
+		"[extensions]\n\tworktreeConfig = false\n",
 		/* What leads the person's next fetch or push elsewhere. */
 		"[remote \"origin\"]\n\turl = https://e.test/x\n",
 		"[remote \"origin\"]\n\tpushurl = https://e.test/x\n",
