@@ -23,12 +23,10 @@ enum { PROTECT_MAX = ROOM_MAX_MOUNTS - 192, PROTECT_MAX_WORKTREES = 64 };
 
 static const char crowded[] =
 	"there are more files that this machine obeys (hooks and configurations of git, ...) than "
-	"can "
-	"be made read-only: some can be changed inside; those are looked at when it ends";
+	"can be made read-only: some can be changed inside; those are looked at when it ends";
 static const char crowded_worktrees[] =
 	"the repository has many linked worktrees elsewhere, so what it knows of all its worktrees "
-	"is "
-	"read-only inside: git cannot add, remove or use one there; \"git worktree prune\" here "
+	"is read-only inside: git cannot add, remove or use one there; \"git worktree prune\" here "
 	"removes what is left of old ones";
 
 /* Find the host path of a path that is given as on the host or as in the room. */

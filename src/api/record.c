@@ -124,19 +124,26 @@ static int find_second(const cloche_instance *instance, struct recorder *r)
 	return 0;
 }
 
-/* Find out whether the contents are a file of our own, the very one that was checked. It stays as
- * long as the lock is held. */
-static int share_contents(struct recorder *r, struct cloche_err *err)
+/* Open the store of contents, and lock it against removal. */
+static int hold_blobs(struct recorder *r, struct cloche_err *err)
 {
-	struct stat theirs, ours;
-
 	if (r->blobs < 0)
 		r->blobs = state_blobs_open(err);
 	if (r->blobs < 0)
 		return r->blobs;
 	r->blobs_lock = blobs_lock(r->blobs, false, err);
-	if (r->blobs_lock < 0)
-		return r->blobs_lock;
+	return r->blobs_lock < 0 ? r->blobs_lock : 0;
+}
+
+/* Find out whether the contents are a file of our own, the very one that was checked. It stays as
+ * long as the lock is held. */
+static int share_contents(struct recorder *r, struct cloche_err *err)
+{
+	struct stat theirs, ours;
+	int e = hold_blobs(r, err);
+
+	if (e < 0)
+		return e;
 	r->is_shared = fstat(r->source, &theirs) == 0 &&
 		       fstatat(r->blobs, r->source_ref, &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
 		       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
@@ -174,16 +181,10 @@ static int begin(struct files_recorder *base, const struct files_request *q, str
 
 static int begin_blob(struct recorder *r, struct cloche_err *err)
 {
-	int e;
+	int e = hold_blobs(r, err);
 
-	if (r->blobs < 0)
-		r->blobs = state_blobs_open(err);
-	if (r->blobs < 0)
-		return r->blobs;
-	r->blobs_lock = blobs_lock(r->blobs, false, err);
-	if (r->blobs_lock < 0)
-		return r->blobs_lock;
-	e = blob_begin(&r->blob, r->blobs, err);
+	if (e == 0)
+		e = blob_begin(&r->blob, r->blobs, err);
 	if (e == 0)
 		e = blob_add(&r->blob, buf_str(&r->data), err);
 	buf_clear(&r->data);
