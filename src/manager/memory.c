@@ -3,8 +3,8 @@
 #include "base/buf.h"
 #include "base/fs.h"
 #include "base/macro.h"
-#include "provider/cgroup-file.h"
-#include "provider/cgroup-find.h"
+#include "room/cgroup-file.h"
+#include "room/cgroup-find.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -89,7 +89,7 @@ struct room_spec {
 	char **places;  /* of an image: directories that have to exist, absolute (strv) */
 	bool overlay;   /* changes to the root, including /usr of the host's view, go to a layer of
 			 * their own that can be examined (room_layers()) */
-	char *keep_dir; /* where that layer is kept (provider/native/keep.h), absolute; NULL: it
+	char *keep_dir; /* where that layer is kept (room/keep.h), absolute; NULL: it
 			 * vanishes with the room. Implies overlay */
 	struct room_mount *mounts;
 	size_t mounts_n;

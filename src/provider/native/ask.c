@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations that a provider may lack: questions about a running native room, and about this
  * machine. */
-#include "provider/native/changes.h"
 #include "provider/native/native.h"
-#include "provider/native/probe.h"
-#include "provider/native/proctree.h"
+#include "room/changes.h"
+#include "room/probe.h"
+#include "room/proctree.h"
 
 #include <unistd.h>
 

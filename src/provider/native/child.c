@@ -18,7 +18,7 @@
 #include "jail/narrow.h"
 #include "jail/sys.h"
 #include "provider/native/native.h"
-#include "provider/native/ns.h"
+#include "room/ns.h"
 
 #include <errno.h>
 #include <fcntl.h>

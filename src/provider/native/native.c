@@ -11,10 +11,10 @@
 #include "provider/native/native.h"
 #include "base/fd.h"
 #include "jail/sys.h"
-#include "provider/native/changes.h"
-#include "provider/native/ns.h"
-#include "provider/native/probe.h"
-#include "provider/native/proctree.h"
+#include "room/changes.h"
+#include "room/ns.h"
+#include "room/probe.h"
+#include "room/proctree.h"
 
 #include <errno.h>
 #include <signal.h>

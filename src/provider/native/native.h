@@ -3,9 +3,9 @@
 /* The native room. Shared by the files of this folder. */
 
 #include "provider/limit.h"
-#include "provider/native/imageroot.h"
-#include "provider/native/nsroom.h"
-#include "provider/native/rootfs.h"
+#include "room/imageroot.h"
+#include "room/nsroom.h"
+#include "room/rootfs.h"
 
 struct native_room {
 	struct nsroom ns;       /* first */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "provider/native/keep.h"
 #include "provider/native/test-own-init.h"
+#include "room/keep.h"
 
 static void layers_spec(struct room_spec *s, const char *what, const char *keep)
 {

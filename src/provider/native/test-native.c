@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "provider/native/apart.h"
 #include "provider/native/test-own-init.h"
+#include "room/apart.h"
 
 #include <errno.h>
 #include <poll.h>

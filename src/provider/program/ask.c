@@ -4,9 +4,9 @@
  * asking the program. */
 #include "base/fs.h"
 #include "jail/sys.h"
-#include "provider/cgroup-find.h"
-#include "provider/native/proctree.h"
 #include "provider/program/operations.h"
+#include "room/cgroup-find.h"
+#include "room/proctree.h"
 
 #include <errno.h>
 #include <poll.h>

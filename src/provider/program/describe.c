@@ -7,8 +7,8 @@
 #include "base/program.h"
 #include "ipc/roomctl.h"
 #include "jail/narrow.h"
-#include "provider/native/parts.h"
 #include "provider/program/operations.h"
+#include "room/parts.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -19,12 +19,12 @@
 #include "base/fs.h"
 #include "ipc/roomctl.h"
 #include "jail/sys.h"
-#include "provider/native/attach.h"
-#include "provider/native/mount.h"
-#include "provider/native/ns.h"
-#include "provider/native/parts.h"
-#include "provider/native/target.h"
 #include "provider/program/operations.h"
+#include "room/attach.h"
+#include "room/mount.h"
+#include "room/ns.h"
+#include "room/parts.h"
+#include "room/target.h"
 
 #include <errno.h>
 #include <fcntl.h>

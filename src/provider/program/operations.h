@@ -4,10 +4,10 @@
 
 #include "base/buf.h"
 #include "provider/limit.h"
-#include "provider/native/judge.h"
-#include "provider/native/nsroom.h"
-#include "provider/native/rootfs.h"
 #include "provider/program/words.h"
+#include "room/judge.h"
+#include "room/nsroom.h"
+#include "room/rootfs.h"
 
 /* The version of the protocol. */
 #define PROGRAM_PROTOCOL "1"

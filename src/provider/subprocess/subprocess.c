@@ -13,8 +13,8 @@
 #include "jail/narrow.h"
 #include "jail/sys.h"
 #include "provider/limit.h"
-#include "provider/native/judge.h"
-#include "provider/native/proctree.h"
+#include "room/judge.h"
+#include "room/proctree.h"
 
 #include <errno.h>
 #include <limits.h>

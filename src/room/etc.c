@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation
+ *
+ * A room that uses the host's programs needs the files that these read in /etc. Files that packages
+ * brought and that are unchanged are shown (shipped.h), as a layer of the room's /etc below the
+ * room's own files. A few other files are named one by one: they are made on each machine or
+ * changed by its users, but contain no secrets: the linker's cache, certificate authorities, the
+ * targets of "alternatives", package sources. Everything else of the host's /etc stays out, in
+ * particular accounts, keys, machine-id, and settings that may contain passwords and tokens (npmrc,
+ * pip.conf, gitconfig, environment, apt's auth.conf and changed parts of apt.conf.d). Accounts,
+ * host names and name resolution are the room's own. */
+#include "base/fd.h"
+#include "base/program.h"
+#include "ipc/rundir.h"
+#include "jail/sys.h"
+#include "room/layers.h"
+#include "room/mount.h"
+#include "room/parts.h"
+#include "room/shipped.h"
+#include "room/target.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* Mounted: directories, and files that are large or follow changes of the machine. These and the
+ * following paths are relative to the root. */
+static const char *const live[] = {"etc/alternatives", "etc/ssl/certs", "etc/pki/ca-trust",
+	"etc/pki/tls/certs", "etc/crypto-policies", "etc/apt/sources.list.d",
+	"etc/apt/trusted.gpg.d", "etc/apt/keyrings", "etc/ld.so.cache", "etc/apt/sources.list",
+	NULL};
+/* Part of the copy of what packages brought, changed or not; mounted if there is no copy. */
+static const char *const named[] = {"etc/ld.so.conf.d", "etc/fonts", "etc/java-8-openjdk",
+	"etc/java-11-openjdk", "etc/java-17-openjdk", "etc/java-21-openjdk", "etc/java-25-openjdk",
+	"etc/maven", "etc/apt/preferences.d", "etc/ssl/openssl.cnf", "etc/mime.types",
+	"etc/services", "etc/protocols", "etc/ld.so.conf", "etc/bash.bashrc", "etc/login.defs",
+	NULL};
+/* Links whose target is in /usr. */
+static const char *const links[] = {"localtime", "os-release"};
+
+/* Directories of a system that a package manager expects. */
+static const char *const state_dirs[] = {"var", "var/lib", "var/lib/apt", "var/lib/apt/lists",
+	"var/lib/apt/lists/partial", "var/lib/dpkg", "var/cache", "var/cache/apt",
+	"var/cache/apt/archives", "var/cache/apt/archives/partial", "var/log", "var/spool", "home",
+	"mnt", "opt", "srv", NULL};
+
+/* Of each with two texts, the second is that of a room with a gateway. Without a network, every
+ * name is unknown at once: nsswitch.conf lists the hosts file alone, and programs that still ask a
+ * server (musl does not know nsswitch.conf) do not wait for one. */
+#define ETC_HOSTS(address)                                                                         \
+	STR("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n" address              \
+	    " " ROOTFS_HOSTNAME "\n")
+#define ETC_NSSWITCH(dns)                                                                          \
+	STR("passwd: files\ngroup: files\nshadow: files\nhosts: files" dns                         \
+	    "\nnetworks: files\nprotocols: files\nservices: files\nethers: files\nrpc: files\n")
+static const struct {
+	const char *name;
+	struct str text[2];
+} names[] = {{"hosts", {ETC_HOSTS("127.0.0.1"), ETC_HOSTS("100.64.0.2")}},
+	{"hostname", {STR(ROOTFS_HOSTNAME "\n"), STR(ROOTFS_HOSTNAME "\n")}},
+	{"resolv.conf", {STR("# no network\noptions timeout:0 attempts:1\n"),
+				STR("nameserver " ROOTFS_NAMESERVER "\n")}}};
+static const struct str nsswitch[2] = {ETC_NSSWITCH(""), ETC_NSSWITCH(" dns")};
+
+static const char profile_text[] =
+	"PATH=${PATH:-" SYSTEM_PATH "}\n"
+	"export PATH\n[ -z \"$BASH_VERSION\" ] || [ ! -r /etc/bash.bashrc ] || . "
+	"/etc/bash.bashrc\n";
+/* apt would switch to a user, which is impossible with a single mapped id. */
+static const char apt_text[] = "APT::Sandbox::User \"root\";\n";
+
+static int add_names(int root, bool gateway, struct cloche_err *err)
+{
+	char path[32];
+	int e = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && e == 0; i++) {
+		snprintf(path, sizeof(path), "etc/%s", names[i].name);
+		e = parts_file(root, path, names[i].text[gateway], err);
+	}
+	return e;
+}
+
+static int mount_name(const struct target_root *root, int files, int etc, const char *name,
+	struct str text, struct cloche_err *err)
+{
+	_cleanup_fd_ int tree = -1, at = -1;
+	char path[32];
+	int e = parts_file(files, name, text, err);
+
+	if (e < 0)
+		return e;
+	tree = mount_clone(files, name, 0, err);
+	if (tree < 0)
+		return tree;
+	snprintf(path, sizeof(path), "/etc/%s", name);
+	/* Remove a link that leads nowhere; it belongs to the overlay, not to the directory below.
+	 */
+	if (target_find(root, path, NULL) == -ENOENT)
+		(void)unlinkat(etc, name, 0);
+	at = target_open(root, path, false, err);
+	return at < 0 ? at : mount_attach(tree, at, "", path, err);
+}
+
+/* In an overlay, /etc stays as it was except for the names, which are mounted over it: they are
+ * this room's own, and the usual link to a resolver's file would lead nowhere. */
+int rootfs_mount_names(
+	bool gateway, const struct target_root *root, int files, struct cloche_err *err)
+{
+	_cleanup_fd_ int etc = target_open(root, "/etc", true, err);
+	int e = MIN(etc, 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && e == 0; i++)
+		e = mount_name(root, files, etc, names[i].name, names[i].text[gateway], err);
+	return e;
+}
+
+int rootfs_open_shipped(void)
+{
+	_cleanup_fd_ int base = rundir_open_usual(NULL);
+
+	return base < 0 ? -1 : MAX(shipped_open(base, named, live), -1);
+}
+
+int etc_clone_shipped(int shipped, bool apart)
+{
+	return MAX(
+		mount_clone_opened(shipped, apart, MOUNT_ATTR_RDONLY | PARTS_QUIET, "", NULL), -1);
+}
+
+static int show_all(struct parts_view *v, const char *const *paths, struct cloche_err *err)
+{
+	uint64_t attrs = MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC;
+	char source[64];
+	struct stat st;
+	int e = 0;
+
+	for (; *paths && e == 0; paths++) {
+		snprintf(source, sizeof(source), "/%s", *paths);
+		if (stat(source, &st) == 0)
+			e = parts_show(v, source, *paths, S_ISDIR(st.st_mode), attrs, err);
+	}
+	return e;
+}
+
+static int add_links(int host, int root, struct cloche_err *err)
+{
+	char source[64], to[256];
+	ssize_t n;
+
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		snprintf(source, sizeof(source), "/etc/%s", links[i]);
+		n = readlinkat(host, host < 0 ? source : source + 1, to, sizeof(to) - 1);
+		if (n <= 0)
+			continue;
+		to[n] = '\0';
+		if (symlinkat(to, root, source + 1) < 0)
+			return err_sys(err, errno, "make the link %s", source);
+	}
+	return 0;
+}
+
+/* Debian's script for chromium reads every file of this directory and fails if there is none. The
+ * host's files may contain keys. */
+static int add_chromium(int host, int root, struct cloche_err *err)
+{
+	int e = faccessat(host, host < 0 ? "/etc/chromium.d" : "etc/chromium.d", F_OK, 0) < 0
+			? 1
+			: parts_mkdir(root, "etc/chromium.d", 0755, err);
+
+	return e ? MIN(e, 0) : parts_file(root, "etc/chromium.d/cloche", STR_NULL, err);
+}
+
+/* Make the room's own files of /etc, except for its names; root is where etc/ lies. host: the
+ * host's root; AT_FDCWD: it is our own root. user: the spec whose user gets an account; NULL:
+ * nobody does. */
+static int make_own(
+	int host, int root, const struct room_spec *user, bool gateway, struct cloche_err *err)
+{
+	static const char *const dirs[] = {
+		"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt", "etc/apt/apt.conf.d", NULL};
+	int e = parts_mkdirs(root, dirs, 0755, err);
+
+	if (e == 0)
+		e = add_links(host, root, err);
+	if (e == 0)
+		e = accounts_make(root, user, err);
+	if (e == 0)
+		e = accounts_make_pam(root, err);
+	if (e == 0)
+		e = parts_file(root, "etc/nsswitch.conf", nsswitch[gateway], err);
+	if (e == 0)
+		e = parts_file(root, "etc/profile", str_from(profile_text), err);
+	if (e == 0)
+		e = parts_file(root, "etc/apt/apt.conf.d/90cloche", str_from(apt_text), err);
+	return e < 0 ? e : add_chromium(host, root, err);
+}
+
+/* Make /etc as an overlay: the room's own files over what packages brought. The layers lie in the
+ * directory that the overlay then covers, where no process inside can reach them. */
+static int make_layered(
+	struct parts_view *v, const struct rootfs *r, bool *ret_is_layered, struct cloche_err *err)
+{
+	bool gateway = r->spec->net == ROOM_NET_GATEWAY;
+	_cleanup_fd_ int base = -1, upper = -1, tree = -1;
+	int e = parts_mkdir(v->root, "etc", 0755, err);
+
+	if (e < 0)
+		return e;
+	base = openat(v->root, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (base < 0)
+		return err_sys(err, errno, "open /etc of the room");
+	e = layers_make(base, err);
+	if (e == 0)
+		e = mount_attach(r->shipped_tree, base, "lower", "/etc of packages", err);
+	if (e < 0)
+		return e;
+	upper = openat(base, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (upper < 0)
+		return err_sys(err, errno, "open the layer of /etc");
+	e = make_own(AT_FDCWD, upper, r->spec, gateway, err);
+	if (e == 0)
+		e = add_names(upper, gateway, err);
+	if (e < 0)
+		return e;
+	tree = layers_overlay(base, "etc", false, NULL);
+	/* The overlay keeps it; the list of mounts would reveal where the user's copy lies. */
+	(void)layers_detach(base, "lower");
+	*ret_is_layered = tree >= 0;
+	/* If the kernel makes no overlay for this user. */
+	if (tree < 0)
+		tree = mount_clone(base, "upper/etc", 0, err);
+	return tree < 0 ? tree : mount_attach(tree, v->root, "etc", "/etc", err);
+}
+
+static int make_state(int root, struct cloche_err *err)
+{
+	int e = parts_mkdirs(root, state_dirs, 0755, err);
+
+	if (e == 0)
+		e = parts_mkdir(root, "var/tmp", 01777, err);
+	if (e == 0 && symlinkat("/run", root, "var/run") < 0)
+		e = err_sys(err, errno, "make the link /var/run");
+	return e < 0 ? e : parts_file(root, "var/lib/dpkg/status", STR(""), err);
+}
+
+int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *err)
+{
+	bool is_layered = false, gateway = r->spec->net == ROOM_NET_GATEWAY;
+	int e;
+
+	/* A view that defers lies below an overlay itself: see rootfs.c. */
+	if (r->shipped_tree >= 0 && !v->defer) {
+		e = make_layered(v, r, &is_layered, err);
+	} else {
+		e = make_own(AT_FDCWD, v->root, r->spec, gateway, err);
+		if (e == 0)
+			e = add_names(v->root, gateway, err);
+	}
+	if (e == 0)
+		e = make_state(v->root, err);
+	if (e == 0)
+		e = accounts_make_home(v->root, r->spec, err);
+	if (e == 0)
+		e = show_all(v, live, err);
+	if (e == 0 && !is_layered)
+		e = show_all(v, named, err);
+	return e < 0 ? e : parts_mkdir(v->root, "root", 0700, err);
+}
+
+int etc_make_plain(int host, int root, bool gateway, struct cloche_err *err)
+{
+	/* Files that an engine puts into every root. */
+	static const char *const made[] = {"etc/passwd", "etc/group", "etc/nsswitch.conf",
+		"etc/profile", "etc/localtime", "etc/os-release"};
+	int e;
+
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++)
+		(void)unlinkat(root, made[i], 0);
+	e = make_own(host, root, NULL, gateway, err);
+	return e < 0 ? e : make_state(root, err);
+}
+
+static void each_there(const char *const *paths, hostview_fn fn, void *user)
+{
+	char source[64];
+	struct stat st;
+
+	for (; *paths; paths++) {
+		snprintf(source, sizeof(source), "/%s", *paths);
+		if (stat(source, &st) == 0)
+			fn(user, source, S_ISDIR(st.st_mode));
+	}
+}
+
+void etc_each(hostview_fn fn, void *user)
+{
+	each_there(live, fn, user);
+	each_there(named, fn, user);
+}
