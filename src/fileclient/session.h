@@ -8,7 +8,7 @@
 #include "files/protocol.h"
 #include <cloche/files.h>
 
-/* Receives every operation that changes files, to record it (api/record.c). */
+/* Receives every operation that changes files, to record it (api/record/record.c). */
 struct files_recorder {
 	/* A request, before it is sent. Negative: do not send it. */
 	int (*begin)(

@@ -3,13 +3,44 @@
 #include "base/fd.h"
 #include "base/fs.h"
 #include "base/strset.h"
+#include "ipc/statedir.h"
 #include "record/background.h"
 #include "record/blobs.h"
 #include "record/cassette.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+static int oplogs_open_kept(const char *name, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = NULL;
+	int r = statedir_path(name, &path, err);
+
+	return r < 0 ? r : fs_open_private_dir(path, err);
+}
+
+int oplogs_open(struct cloche_err *err)
+{
+	return oplogs_open_kept(STATEDIR_LOGS, err);
+}
+
+int oplogs_open_blobs(struct cloche_err *err)
+{
+	return oplogs_open_kept(STATEDIR_BLOBS, err);
+}
+
+int oplogs_open_both(int *ret_logs, int *ret_blobs, struct cloche_err *err)
+{
+	*ret_logs = oplogs_open(err);
+	if (*ret_logs < 0)
+		return *ret_logs;
+	*ret_blobs = oplogs_open_blobs(err);
+	return MIN(*ret_blobs, 0);
+}
 
 bool oplog_is_snapshot_name(struct str name)
 {
@@ -47,6 +78,49 @@ int oplogs_each(int logs, oplogs_fn fn, void *user, struct cloche_err *err)
 		r = fn(logs, id, user, err);
 	}
 	return r < 0 ? r : 0;
+}
+
+/* --- the requests beside them --- */
+
+int oplog_open_cassette(int dir, const char *name)
+{
+	const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	_cleanup_(freep) char *path = NULL;
+	_cleanup_fd_ int fd = -1;
+	const char *slash = strrchr(name, '/'), *dot = strrchr(name, '.');
+	size_t n = dot && (!slash || dot > slash) ? (size_t)(dot - name) : strlen(name);
+	struct stat st;
+
+	if (asprintf(&path, "%.*s" CASSETTE_SUFFIX, (int)n, name) < 0) {
+		path = NULL;
+		return -1;
+	}
+	fd = openat(dir, path, flags | (dir == AT_FDCWD ? 0 : O_NOFOLLOW));
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? TAKE_FD(fd) : -1;
+}
+
+int oplog_create_cassette(const char *id, struct cloche_err *err)
+{
+	_cleanup_fd_ int logs = oplogs_open(err);
+	char file[OPLOG_NAME_MAX + sizeof(CASSETTE_SUFFIX)];
+	int fd;
+
+	if (logs < 0)
+		return logs;
+	snprintf(file, sizeof(file), "%s" CASSETTE_SUFFIX, id);
+	fd = openat(
+		logs, file, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? err_sys(err, errno, "create %s", file) : fd;
+}
+
+int oplog_remove_cassette(int logs, const char *id, struct cloche_err *err)
+{
+	char file[OPLOG_NAME_MAX + sizeof(CASSETTE_SUFFIX)];
+
+	snprintf(file, sizeof(file), "%s" CASSETTE_SUFFIX, id);
+	if (unlinkat(logs, file, 0) < 0 && errno != ENOENT)
+		return err_sys(err, errno, "remove %s", file);
+	return 0;
 }
 
 /* --- contents that logs name --- */
@@ -112,4 +186,16 @@ int oplog_remove(int logs, const char *name, struct cloche_err *err)
 			return err_sys(err, errno, "remove %s", file);
 	}
 	return 0;
+}
+
+void oplogs_forget(const char *id)
+{
+	_cleanup_(freep) char *path = NULL;
+	_cleanup_fd_ int logs = -1, blobs = -1;
+	uint64_t removed, bytes;
+
+	/* Do not make the directory of logs for this. */
+	if (statedir_path(STATEDIR_LOGS, &path, NULL) == 0 && access(path, F_OK) == 0 &&
+		oplogs_open_both(&logs, &blobs, NULL) == 0 && oplog_remove(logs, id, NULL) == 0)
+		(void)!oplogs_collect(logs, blobs, &removed, &bytes, NULL);
 }

@@ -45,6 +45,13 @@ static int open_file(struct oplog *l, bool create, struct cloche_err *err)
 	return 0;
 }
 
+enum oplog_sync oplog_sync_named(struct str name)
+{
+	return str_eq(name, STR("always"))  ? OPLOG_SYNC_ALWAYS
+	       : str_eq(name, STR("never")) ? OPLOG_SYNC_NEVER
+					    : OPLOG_SYNC_INTERVAL;
+}
+
 int oplog_open(struct oplog *l, int dir, const char *name, bool writable, struct cloche_err *err)
 {
 	*l = OPLOG_INIT;

@@ -28,6 +28,9 @@ struct oplog {
 };
 #define OPLOG_INIT ((struct oplog){.dir = -1, .fd = -1})
 
+/* Return when a record is synced; name: as configured, or the null view. */
+enum oplog_sync oplog_sync_named(struct str name);
+
 /* Called with each entry in order; offset is the start of its line. Any result but 0 ends the
  * reading, which then returns it. */
 typedef int (*oplog_fn)(

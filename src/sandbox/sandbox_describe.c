@@ -90,7 +90,8 @@ static json_t *limits_of(const cloche_sandbox *sb)
 	return limits && add_options(limits, sb, true) == 0 ? TAKE_PTR(limits) : NULL;
 }
 
-/* With the runtime node or python a sandbox is recorded by default, as api/state.c reads it. */
+/* With the runtime node or python a sandbox is recorded by default, as api/record/state.c reads it.
+ */
 static const char *find_record(const cloche_sandbox *sb)
 {
 	bool runs_code = sb->runtime && strcmp(sb->runtime, "shell") != 0;

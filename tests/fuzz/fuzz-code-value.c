@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever code prints in place of its value: in one piece or byte by byte comes the same of it,
  * what is JSON is JSON on one line, and no more comes out than went in. */
-#include "api/code_value.h"
+#include "api/run/code_value.h"
 #include "base/json.h"
 
 #include <stdint.h>

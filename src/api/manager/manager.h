@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Shared by the files of the manager. */
+
+#include "api/instance/instance.h"
+#include "manager/owner.h"
+#include "sandbox/sandbox.h"
+#include <cloche/manager.h>
+#include <cloche/status.h>
+#include <pthread.h>
+
+enum { MANAGER_RUN_ID_MAX = 128 };
+
+/* A sandbox that was made and not destroyed. */
+struct managed {
+	struct managed *prev, *next;
+	char id[RUNDIR_ID_BYTES + 1];
+	char name[CTL_MAX_NAME + 1];         /* "": none */
+	char run_id[MANAGER_RUN_ID_MAX + 1]; /* the same */
+	uint64_t memory;                     /* its limit */
+	uint64_t created_us;                 /* since 1970 */
+	bool over;                           /* nothing of it runs any more */
+	bool doomed;                         /* destroying it has failed, and is tried again */
+};
+
+/* A caller that waits for admission, first come first served. */
+struct waiting {
+	struct waiting *prev, *next;
+};
+
+struct cloche_manager {
+	int base;
+	struct owner owner;
+	cloche_sandbox *defaults;
+	cloche_warning_fn fn;
+	void *user;
+
+	pthread_mutex_t lock; /* for all that follows */
+	pthread_cond_t changed;
+	struct managed *sandboxes;
+	struct waiting *waiting;
+	unsigned entered; /* runs not in the list: being made, or cloche_manager_enter() */
+	uint64_t entered_memory;
+	unsigned max_runs;
+	uint64_t lifetime_ms, interval_ms;
+	uint64_t collected_at; /* clock_mono_usec() */
+	uint64_t collected_us; /* since 1970; 0: never */
+	char error[1200];      /* the last one; "": none */
+	bool has_thread, closing;
+	pthread_t thread;
+	pid_t pid; /* of the process that opened it */
+	cloche_manager *next_at_exit;
+	bool at_exit;
+};
+
+/* Report a warning to the user. The arguments are those of printf. */
+void manager_tell(cloche_manager *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Try again to destroy what cloche_manager_destroy() could not destroy. */
+_warn_unused_ int manager_destroy_doomed(cloche_manager *m, struct cloche_err *err);
+
+/* --- manager_admit.c --- */
+
+/* With the lock held: publish how much memory is promised to all that runs. It must not be
+ * more than before. */
+void manager_settle_promises(cloche_manager *m);
+/* With the lock held: return the sum of those promises. */
+uint64_t manager_sum_promises(const cloche_manager *m);
+/* With the lock held: wait until something changes, or until this time (clock_mono_usec()). */
+void manager_wait_until(cloche_manager *m, uint64_t until);
+/* With the lock held: check each sandbox and return how many run. */
+unsigned manager_count_running(cloche_manager *m);
+
+/* --- manager_collect.c --- */
+
+/* With the lock held: start the thread if one is needed. */
+_warn_unused_ int manager_start_thread(cloche_manager *m, struct cloche_err *err);
+/* Set whether the manager cleans up when the process exits. */
+_warn_unused_ int manager_set_at_exit(cloche_manager *m, bool wanted, struct cloche_err *err);
+
+/* --- status.c: the status of everything --- */
+
+/* Add a member (taken) to the document. NULL means out of memory, and fails as such. */
+_warn_unused_ int status_add(
+	cloche_status *status, const char *name, json_t *member, struct cloche_err *err);
+/* Return whether cloche's supervisor is there, without which no provider works. */
+bool status_has_supervisor(struct cloche_err *err);
+/* Return a time in UTC in the format of RFC 3339, or JSON null if it is 0. */
+json_t *status_time(uint64_t us);
+/* Return the name of the container that an engine has made for that sandbox, or null. */
+json_t *status_container(const char *provider, const char *id);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/run/run.h"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+
+/* A process has one controlling terminal, so it needs only one of these. */
+static _Atomic(struct client *) winch_client;
+static struct sigaction winch_saved;
+
+static void on_winch(int signo)
+{
+	struct client *client = atomic_load(&winch_client);
+
+	if (client)
+		client_wake(client);
+}
+
+void terminal_open(struct terminal *t, int fd, struct client *client)
+{
+	struct termios raw;
+	struct sigaction sa = {.sa_handler = on_winch, .sa_flags = SA_RESTART};
+
+	if (tcgetattr(fd, &t->saved) < 0)
+		return;
+	raw = t->saved;
+	cfmakeraw(&raw);
+	if (tcsetattr(fd, TCSADRAIN, &raw) < 0)
+		return;
+	t->open = true;
+	t->fd = fd;
+	atomic_store(&winch_client, client);
+	sigaction(SIGWINCH, &sa, &winch_saved);
+}
+
+void terminal_close(struct terminal *t)
+{
+	if (!t->open)
+		return;
+	t->open = false;
+	sigaction(SIGWINCH, &winch_saved, NULL);
+	atomic_store(&winch_client, NULL);
+	(void)tcsetattr(t->fd, TCSADRAIN, &t->saved);
+}
+
+void terminal_resized(struct terminal *t, struct client *client)
+{
+	uint16_t rows, cols;
+
+	if (!t->open)
+		return;
+	terminal_size(t->fd, &rows, &cols);
+	(void)client_resize(client, rows, cols);
+}
+
+void terminal_size(int fd, uint16_t *ret_rows, uint16_t *ret_cols)
+{
+	struct winsize ws;
+
+	*ret_rows = 24;
+	*ret_cols = 80;
+	if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 0 && ws.ws_col > 0) {
+		*ret_rows = ws.ws_row;
+		*ret_cols = ws.ws_col;
+	}
+}
