@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/driver.h"
 #include "base/buf.h"
-#include "base/fs.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "tap.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/lines.h"
 #include "agent/transcript.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "tap.h"
 
 #include <fcntl.h>
@@ -234,7 +234,7 @@ static void check_recorded(
 		tap_skip("the recorded transcripts are not there (CLOCHE_SHARED)");
 		return;
 	}
-	must(fs_read_file(AT_FDCWD, path, &text, NULL) == 0 && buf_cstr(&text));
+	must(fd_read_file(AT_FDCWD, path, &text, NULL) == 0 && buf_cstr(&text));
 	TRANSCRIPT(t, buf_cstr(&text));
 	check_z(agent_transcript_session_id(&t), session);
 	check_int(t.num_turns, turns);

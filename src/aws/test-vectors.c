@@ -4,7 +4,7 @@
  * signed with surrogates, verified, and signed with the real ones. */
 #include "aws/request.h"
 
-#include "base/fs.h"
+#include "base/fd.h"
 #include "tap.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static char *read_file(const char *folder, const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	buf_clear(&scratch);
-	if (fs_read_file(AT_FDCWD, path, &scratch, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, path, &scratch, NULL) < 0)
 		return NULL;
 	return str_dup(buf_str(&scratch));
 }

@@ -135,6 +135,26 @@ int fd_read_to_end(int fd, struct buf *b)
 	}
 }
 
+int fd_read_file(int dirfd, const char *path, struct buf *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, errno, "open %s", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "stat %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, E_CONFIG, "%s is not a regular file", path);
+	r = fd_read_to_end(fd, ret);
+	if (r == -E2BIG)
+		return err_set(err, E_LIMIT, "%s is larger than %zu bytes", path, ret->max);
+	if (r < 0)
+		return err_sys(err, -r, "read %s", path);
+	return 0;
+}
+
 int fd_next_line(int fd, struct buf *b, uint64_t at, uint64_t end, struct str *ret)
 {
 	enum { CHUNK = 64 * 1024 };

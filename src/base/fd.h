@@ -3,6 +3,7 @@
 /* File descriptors: automatic close, close-on-exec from the start, complete reads and writes. */
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/macro.h"
 #include <linux/limits.h>
 #include <sys/socket.h>
@@ -39,6 +40,10 @@ _warn_unused_ int fd_pipe(int ret_fds[2]);
 _warn_unused_ int fd_socketpair(int type, int ret_fds[2]);
 /* Read into b to the end of file; -E2BIG if the content exceeds b's maximum. */
 _warn_unused_ int fd_read_to_end(int fd, struct buf *b);
+/* Read a whole regular file (at most max bytes of ret) below dirfd (or AT_FDCWD) into ret, which
+ * the caller initialised. Symbolic links are followed. */
+_warn_unused_ int fd_read_file(
+	int dirfd, const char *path, struct buf *ret, struct cloche_err *err);
 /* Get the line at the front of b, which holds a file from offset `at` on; read more of the file, up
  * to offset `end`, if needed. Return 1 with the line, without its newline, in *ret; 0 if no whole
  * line follows (b then has the rest); -E2BIG if the line exceeds b's maximum; or another -errno. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/program.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/strv.h"
 #include "config.h"
 
@@ -20,6 +19,14 @@ static bool is_program(const char *path)
 	return path && access(path, X_OK) == 0;
 }
 
+/* Heap; NULL on lack of memory. */
+static char *program_in(const char *dir, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
 static char *beside_executable(const char *name)
 {
 	char self[PATH_MAX];
@@ -32,8 +39,8 @@ static char *beside_executable(const char *name)
 	slash = strrchr(self, '/');
 	if (!slash)
 		return NULL;
-	slash[1] = '\0';
-	return fs_join(self, name);
+	*slash = '\0';
+	return program_in(self, name);
 }
 
 char *program_find(const char *name, struct cloche_err *err)
@@ -46,7 +53,7 @@ char *program_find(const char *name, struct cloche_err *err)
 	/* If the directory is set explicitly, try nothing else, so that two builds are never
 	 * mixed. */
 	if (dir && dir[0] == '/') {
-		path = fs_join(dir, name);
+		path = program_in(dir, name);
 		if (is_program(path))
 			return TAKE_PTR(path);
 		err_set(err, E_NOT_FOUND, "%s is not in %s", name, dir);
@@ -56,7 +63,7 @@ char *program_find(const char *name, struct cloche_err *err)
 	path = beside_executable(name);
 	for (size_t i = 0; i < ARRAY_SIZE(installed) && !is_program(path); i++) {
 		free(path);
-		path = fs_join(installed[i], name);
+		path = program_in(installed[i], name);
 	}
 	if (is_program(path))
 		return TAKE_PTR(path);
@@ -241,7 +248,7 @@ uint64_t program_start_time(pid_t pid)
 	char path[32], *text, *at, state = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, path, &b, NULL) < 0)
 		return 0;
 	text = buf_cstr(&b);
 	at = text ? strrchr(text, ')') : NULL;
@@ -261,7 +268,7 @@ void program_boot_id(char ret[PROGRAM_BOOT_ID_MAX])
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
 
 	ret[0] = '\0';
-	if (fs_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &b, NULL) == 0)
+	if (fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &b, NULL) == 0)
 		snprintf(ret, PROGRAM_BOOT_ID_MAX, "%.*s",
 			STR_FMT(str_prefix(buf_str(&b), str_chr(buf_str(&b), '\n'))));
 }

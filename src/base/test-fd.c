@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -189,6 +191,42 @@ static void reads_lines(void)
 	check_int(fd_next_line(-1, &b, 0, 10, &line), -EBADF);
 }
 
+static void put_file(int dir, const char *name, const char *text)
+{
+	_cleanup_fd_ int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	must(fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0);
+}
+
+static void reads_regular_files_only(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct buf b = BUF_INIT(4);
+	char top[TAP_DIR_BYTES];
+	_cleanup_fd_ int dir = -1;
+
+	tap_fast_dir(top);
+	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(dir >= 0);
+	check_int(fd_read_file(dir, "missing", &b, &err), -E_SYSTEM);
+	check_int(err.sys_errno, ENOENT);
+	check_z(err.message, "open missing: No such file or directory");
+	/* Neither a directory, nor a device, nor a FIFO without a writer (which must not block). */
+	check_int(fd_read_file(dir, ".", &b, &err), -E_CONFIG);
+	check_int(fd_read_file(dir, "/dev/zero", &b, &err), -E_CONFIG);
+	must(mkfifoat(dir, "fifo", 0600) == 0);
+	check_int(fd_read_file(dir, "fifo", &b, &err), -E_CONFIG);
+	put_file(dir, "long", "texts");
+	check_int(fd_read_file(dir, "long", &b, &err), -E_LIMIT);
+	buf_clear(&b);
+	put_file(dir, "short", "text");
+	check_int(fd_read_file(dir, "short", &b, &err), 0);
+	check_str(buf_str(&b), "text");
+	buf_done(&b);
+	must(unlinkat(dir, "fifo", 0) == 0 && unlinkat(dir, "long", 0) == 0 &&
+		unlinkat(dir, "short", 0) == 0 && rmdir(top) == 0);
+}
+
 static void closes_ranges(void)
 {
 	check_int(in_child(keeps_only_these), 0);
@@ -314,6 +352,7 @@ int main(void)
 	run_test(close_on_exec_from_birth);
 	run_test(reads_what_was_written);
 	run_test(reads_lines);
+	run_test(reads_regular_files_only);
 	run_test(closes_ranges);
 	run_test(sanitizes_stdio);
 	run_test(walks_control_messages);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/rest.h"
 #include "base/str.h"
 #include "tap.h"
@@ -26,7 +26,7 @@ static long resident(const char *field)
 	long kib = -1;
 	const char *at;
 
-	must(fs_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) == 0);
+	must(fd_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) == 0);
 	at = strstr(buf_cstr(&b), field);
 	if (at)
 		kib = strtol(at + strlen(field), NULL, 10);

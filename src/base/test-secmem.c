@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/secmem.h"
 #include "tap.h"
 
@@ -121,7 +121,7 @@ static void freed_values_are_gone(void)
 	address = (uintptr_t)secret_reveal(s).p / 4096 * 4096;
 	secret_free(s);
 	/* The pages themselves are unmapped. */
-	must(fs_read_file(AT_FDCWD, "/proc/self/maps", &maps, NULL) == 0);
+	must(fd_read_file(AT_FDCWD, "/proc/self/maps", &maps, NULL) == 0);
 	snprintf(line, sizeof(line), "\n%lx-", (unsigned long)address);
 	at = buf_cstr(&maps);
 	check(at && strstr(at, line) == NULL);

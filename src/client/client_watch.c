@@ -5,7 +5,7 @@
  * on waiting, but this is said. Slowness is no reason: only the kernel's word that the process is
  * stopped. Only a process that is nobody's command has a limited time to start. */
 #include "base/clock.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "client/client_internal.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static bool watch_is_stopped(pid_t pid)
 	if (pid <= 0)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, path, &b, NULL) < 0)
 		return false;
 	text = buf_cstr(&b);
 	at = text ? strrchr(text, ')') : NULL;

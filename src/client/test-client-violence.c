@@ -29,7 +29,7 @@ static pid_t child_of(pid_t pid)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0 || !buf_cstr(&b))
+	if (fd_read_file(AT_FDCWD, path, &b, NULL) < 0 || !buf_cstr(&b))
 		return 0;
 	return (pid_t)strtol(buf_data(&b), NULL, 10);
 }
@@ -237,7 +237,7 @@ static pid_t child_named(pid_t pid, const char *name)
 	char path[64], *at, *end;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, path, &b, NULL) < 0)
 		return 0;
 	for (at = buf_cstr(&b); at; at = end) {
 		_cleanup_(buf_donep) struct buf comm = BUF_INIT(64);
@@ -246,7 +246,7 @@ static pid_t child_named(pid_t pid, const char *name)
 		if (end == at)
 			return 0;
 		snprintf(path, sizeof(path), "/proc/%ld/comm", child);
-		if (fs_read_file(AT_FDCWD, path, &comm, NULL) == 0 &&
+		if (fd_read_file(AT_FDCWD, path, &comm, NULL) == 0 &&
 			str_starts(buf_str(&comm), str_from(name)))
 			return (pid_t)child;
 	}
@@ -260,7 +260,7 @@ static bool is_gone(pid_t pid)
 	char path[64], *at;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, path, &b, NULL) < 0)
 		return true;
 	at = buf_cstr(&b) ? strrchr(buf_data(&b), ')') : NULL;
 	return at && at[1] == ' ' && at[2] == 'Z';

@@ -90,7 +90,7 @@ static bool has_marker(const char *pid)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%.20s/cmdline", pid);
-	if (fs_read_file(AT_FDCWD, path, &b, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, path, &b, NULL) < 0)
 		return false;
 	return str_find(buf_str(&b), str_from(marker)) < buf_len(&b);
 }
@@ -174,7 +174,7 @@ static void copy_program(const char *build, const char *name)
 	/* Of this build, or else what is shipped. */
 	if (access(from, X_OK) < 0)
 		snprintf(from, sizeof(from), "%s/build/bin/%s", SOURCE_DIR, name);
-	if (fs_read_file(AT_FDCWD, from, &b, NULL) < 0) {
+	if (fd_read_file(AT_FDCWD, from, &b, NULL) < 0) {
 		printf("1..0 # SKIP %s has not been built\n", from);
 		exit(0);
 	}

@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/rand.h"
 #include "base/strv.h"
 #include "client/client_internal.h"
+#include "fs/fs.h"
 #include "ipc/netconf.h"
 #include "ipc/rundir.h"
 #include "provider/provider.h"

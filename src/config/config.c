@@ -3,7 +3,7 @@
  * keys that each mapping may have; cloche-config(5) describes them. Everything unknown is an error
  * with its line: a mistyped key must not silently grant less isolation than was meant. */
 #include "config/config.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/parse.h"
 
 #include <fcntl.h>
@@ -452,7 +452,7 @@ int config_ask(const char *name, struct str text, struct asks *ret, struct cloch
 int cloche_sandbox_load_config(cloche_sandbox *sb, const char *yaml_file, cloche_err *err)
 {
 	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(CONFIG_MAX);
-	int r = fs_read_file(AT_FDCWD, yaml_file, &text, err);
+	int r = fd_read_file(AT_FDCWD, yaml_file, &text, err);
 
 	if (r < 0) {
 		err_wrap(err, r, "configuration");

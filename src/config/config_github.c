@@ -12,7 +12,7 @@
  *	    repositories: [name, ...]         # default: likewise
  *	    allow_foreign_credentials: false
  */
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/strv.h"
 #include "config/config.h"
 
@@ -79,7 +79,7 @@ static int read_permissions(struct config *c, yaml_node_t *value, void *into)
 static int load_key(struct config *c, struct github_entry *e)
 {
 	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(KEY_MAX);
-	int r = fs_read_file(AT_FDCWD, e->key_file, &text, c->err);
+	int r = fd_read_file(AT_FDCWD, e->key_file, &text, c->err);
 
 	if (r < 0)
 		return r;

@@ -4,8 +4,8 @@
 #include "config/consent.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/sha256.h"
+#include "fs/fs.h"
 #include "ipc/statedir.h"
 
 #include <dirent.h>
@@ -53,7 +53,7 @@ static int read_record(int fd, const char *name, json_t **ret, struct cloche_err
 	struct cloche_err why = CLOCHE_ERR_INIT;
 	_cleanup_json_ json_t *record = NULL;
 
-	if (fs_read_file(fd, name, &text, &why) < 0)
+	if (fd_read_file(fd, name, &text, &why) < 0)
 		return why.sys_errno == ENOENT
 			       ? 0
 			       : err_set(err, why.code, "consents: %s", why.message);

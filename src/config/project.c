@@ -3,11 +3,11 @@
  * found from their bytes (config_ask.c, asks.c). Their hash is compared with the consent that is
  * kept for the directory (config/consent.h), and if it matches, they are obeyed. No file is opened
  * again. */
-#include "base/fs.h"
 #include "config/asks.h"
 #include "config/config.h"
 #include "config/consent.h"
 #include "config/found.h"
+#include "fs/fs.h"
 #include "sandbox/allowlist.h"
 #include <cloche/project.h>
 

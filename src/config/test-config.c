@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: setters that refuse what makes no sense, and the file that fills them. */
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "sandbox/sandbox.h"
 #include "tap.h"
 

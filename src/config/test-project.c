@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of a project ask for, and that nothing of it is obeyed without consent
  * (INV-CONSENT). tests/integration/test-consent has the files and the person. */
-#include "base/fs.h"
 #include "config/config.h"
 #include "config/consent.h"
+#include "fs/fs.h"
 #include "tap.h"
 #include "torture.h"
 #include <cloche/project.h>

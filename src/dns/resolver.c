@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dns/resolver.h"
 #include "base/buf.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "dns/message.h"
 #include "dns/names.h"
@@ -108,7 +108,7 @@ static int read_hosts(struct dns_resolver *r, struct cloche_err *err)
 	if (!path[0])
 		return 0;
 	/* A missing hosts file is not an error: then only DNS is used. */
-	if (fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, path, &text, NULL) < 0)
 		return 0;
 	if (dns_hosts_parse(&r->hosts, buf_str(&text)) < 0)
 		return err_nomem(err);

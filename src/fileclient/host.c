@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host's side of copies: finding paths, and single files. */
 #include "base/fd.h"
-#include "base/fs.h"
-#include "base/hostpath.h"
 #include "fileclient/session.h"
 #include "files/replace.h"
+#include "fs/fs.h"
+#include "fs/hostpath.h"
 #include "jail/source.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /* Theory of operation: a new file has no name until it is complete, so that nothing is left if we
  * are killed. File systems without unnamed files get a temporary name. */
 #include "base/fd.h"
-#include "base/hostpath.h"
 #include "fileclient/session.h"
 #include "files/replace.h"
+#include "fs/hostpath.h"
 
 #include <cloche/host_file.h>
 #include <errno.h>

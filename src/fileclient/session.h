@@ -4,8 +4,8 @@
  * is checked before it is used, and everything that is kept has a limit. */
 
 #include "base/err.h"
-#include "base/hostpath.h"
 #include "files/protocol.h"
+#include "fs/hostpath.h"
 #include <cloche/files.h>
 
 /* Receives every operation that changes files, to record it (api/record/record.c). */

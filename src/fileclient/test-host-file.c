@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of the host, on file systems with unnamed files and without them. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "fileclient/session.h"
+#include "fs/fs.h"
 #include "tap.h"
 
 #include <cloche/host_file.h>
@@ -49,7 +49,7 @@ static void check_text(const char *name, const char *want)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
 
-	must(fs_read_file(AT_FDCWD, at(name), &b, NULL) == 0 && buf_cstr(&b));
+	must(fd_read_file(AT_FDCWD, at(name), &b, NULL) == 0 && buf_cstr(&b));
 	check_str(buf_str(&b), want);
 }
 

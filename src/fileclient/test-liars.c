@@ -3,8 +3,8 @@
  * good, and takes neither time nor memory without end. */
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "fileclient/session.h"
+#include "fs/fs.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /* Sessions with a real worker over a directory of ours. */
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "fileclient/session.h"
 #include "fileworker/serve.h"
+#include "fs/fs.h"
 #include "tap.h"
 
 #include <errno.h>

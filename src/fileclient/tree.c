@@ -4,8 +4,8 @@
  * nothing lands outside the directory. */
 #include "files/tree.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "fileclient/session.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

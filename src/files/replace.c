@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "files/replace.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/rand.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * something beneath the root. */
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "files/beneath.h"
+#include "fs/fs.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each allocation fails once: whatever was under way ends with ENOMEM or in success, leaks nothing,
  * and leaves nothing half done. */
-#include "base/fs.h"
 #include "files/beneath.h"
 #include "files/tree.h"
+#include "fs/fs.h"
 #include "tap.h"
 #include "torture.h"
 

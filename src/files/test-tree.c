@@ -2,9 +2,9 @@
 /* Trees to archives and back: what comes out is what went in, and no archive, however it was made,
  * changes anything outside its directory. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/rand.h"
 #include "files/tree.h"
+#include "fs/fs.h"
 #include "seeded.h"
 #include "tap.h"
 
@@ -221,7 +221,7 @@ static void check_untouched(const char *what)
 	DIR *list;
 	int fd;
 
-	must(fs_read_file(dir, "victim/file", &b, NULL) == 0);
+	must(fd_read_file(dir, "victim/file", &b, NULL) == 0);
 	if (!str_eq(buf_str(&b), STR("as it was")))
 		tap_fail("%s: a file outside was changed", what);
 	if (fstatat(dir, "victim/planted", &st, AT_SYMLINK_NOFOLLOW) == 0 ||
@@ -371,7 +371,7 @@ static void cut_off_archives(void)
 		if (n < buf_len(&out) - 2 * TAR_BLOCK)
 			check(unpack("to", str_prefix(buf_str(&out), n), NULL, &e) < 0);
 		if (faccessat(dir, "to/f", F_OK, 0) == 0) {
-			must(fs_read_file(dir, "to/f", &b, NULL) == 0);
+			must(fd_read_file(dir, "to/f", &b, NULL) == 0);
 			check_str(buf_str(&b), "the whole text");
 		}
 		check_untouched("cut off");
@@ -389,7 +389,7 @@ static void one_file_alone(void)
 	fresh("to");
 	archive(file, 1, &out);
 	check_int(unpack("to", buf_str(&out), "mine", &e), 0);
-	must(fs_read_file(dir, "to/mine", &b, NULL) == 0);
+	must(fd_read_file(dir, "to/mine", &b, NULL) == 0);
 	check_str(buf_str(&b), "text");
 	buf_clear(&out);
 	archive(two, 2, &out);

@@ -6,9 +6,9 @@
  * Memory holds the names in each directory on the way from the top, and the first name of each file
  * that has several. */
 #include "base/fd.h"
-#include "base/fswalk.h"
 #include "base/hash.h"
 #include "files/tree.h"
+#include "fs/fswalk.h"
 
 #include <errno.h>
 #include <fcntl.h>

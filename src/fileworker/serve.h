@@ -2,7 +2,7 @@
 #pragma once
 /* The file worker: runs inside a room, as the user whose rights it should have. */
 
-#include "base/place.h"
+#include "fs/place.h"
 
 /* Serve protocol.h on fd (taken) until the client goes away. Return 0, or a negative errno if the
  * client broke the rules or something fundamental failed. Paths are resolved beneath root

@@ -3,9 +3,9 @@
 /* Shared by the parts of the worker. An operation returns 0, or -errno with e filled if the errno
  * alone is not enough. If `broken` is set, the connection cannot be used any more. */
 
-#include "base/place.h"
 #include "files/beneath.h"
 #include "files/protocol.h"
+#include "fs/place.h"
 
 struct server {
 	struct chan c;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on names: what there is, and changes to it. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "fileworker/serve_internal.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,9 +11,9 @@
  * A file is watched through its directory, so that its replacement by a rename is seen as well. The
  * kernel does not wait for slow readers: the events that it drops are reported as an overflow. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/hash.h"
 #include "fileworker/serve_internal.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
  * directory, the next build removes it when its lock is free. */
 #include "image/build.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "image/engine.h"
 #include "image/recipe.h"
 #include "ipc/statedir.h"

@@ -3,7 +3,7 @@
  * everything else is removed. A layer is renamed before it is removed, so that a crash leaves no
  * incomplete layer under its name. */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "image/store.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "image/find.h"
 #include "base/account.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/parse.h"
+#include "fs/fs.h"
 #include "image/unpack.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
  * ends last does. Of two loads of one layer the second waits for the first, and finds it. */
 #include "image/load.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/parse.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

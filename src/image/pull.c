@@ -6,8 +6,8 @@
  * registry that hangs holds up no other one. Without skopeo, or for an image that no registry has
  * ("localhost/..."), an engine that has the image saves it as an archive. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/program.h"
+#include "fs/fs.h"
 #include "image/load.h"
 
 #include <errno.h>

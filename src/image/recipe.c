@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/recipe.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

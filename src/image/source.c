@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/source.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/parse.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

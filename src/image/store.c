@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/store.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/rand.h"
+#include "fs/fs.h"
 #include "ipc/statedir.h"
 
 #include <errno.h>
@@ -172,7 +172,7 @@ int image_store_read(struct image_store *s, struct image_index *ret, struct cloc
 		*ret = IMAGE_INDEX_NULL;
 		return 0;
 	}
-	r = fs_read_file(s->dir, "index.json", &text, err);
+	r = fd_read_file(s->dir, "index.json", &text, err);
 	if (r == 0)
 		r = image_index_read(buf_str(&text), ret, err);
 	return r < 0 ? err_wrap(err, r, "%s", s->path) : 0;
@@ -209,7 +209,7 @@ int image_blob_read(struct image_store *s, const char *hex, struct buf *ret, str
 
 	if (!image_blob_has(s, hex))
 		return err_set(err, E_NOT_FOUND, "sha256:%s is not stored", hex);
-	r = fs_read_file(s->blobs, hex, ret, err);
+	r = fd_read_file(s->blobs, hex, ret, err);
 	if (r < 0)
 		return r;
 	sha256_text(buf_str(ret), digest);

@@ -9,8 +9,8 @@
  * at another path is replaced by the host's, a file worker is told which paths differ, and there is
  * a home directory for the commands, in which they begin if there is no workspace. */
 #include "base/fd.h"
-#include "base/place.h"
 #include "base/strv.h"
+#include "fs/place.h"
 #include "init/init.h"
 #include "init/program.h"
 #include "jail/caps.h"

@@ -10,8 +10,8 @@
 #include "base/account.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "init/init.h"
 
 #include <errno.h>

@@ -7,8 +7,8 @@
  * attacker planted in a shared directory. */
 #include "jail/source.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/str.h"
+#include "fs/fs.h"
 #include "jail/sys.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 /* Which paths of the host may be mounted into a room. */
 
 #include "base/err.h"
-#include "base/hostpath.h"
+#include "fs/hostpath.h"
 #include <sys/stat.h>
 
 /* Judge a file of the host (O_PATH, borrowed; or -errno, if it could not be opened) that shall be

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/fs.h"
+#include "base/fd.h"
 #include "jail/caps.h"
 #include "tap.h"
 
@@ -15,7 +15,7 @@ static int drops_all(void)
 
 	if (caps_drop(NULL) < 0 || caps_drop(NULL) < 0)
 		return 1;
-	if (fs_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) < 0)
 		return 2;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		char line[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "jail/caps.h"
 #include "jail/narrow.h"
 #include "jail/sys.h"

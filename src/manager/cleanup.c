@@ -2,7 +2,7 @@
 #include "manager/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ void cleanup_read(int base, struct cleanup *ret)
 		return;
 	ret->at_usec =
 		(uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec / 1000;
-	if (fs_read_file(base, CLEANUP_FILE, &b, NULL) < 0 || buf_len(&b) == 0 || !buf_cstr(&b))
+	if (fd_read_file(base, CLEANUP_FILE, &b, NULL) < 0 || buf_len(&b) == 0 || !buf_cstr(&b))
 		return;
 	ret->error_at = strtoull(buf_cstr(&b), &end, 10);
 	snprintf(ret->error, sizeof(ret->error), "%.*s", (int)strcspn(end + (*end == ' '), "\n"),

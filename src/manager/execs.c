@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/execs.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/parse.h"
+#include "fs/fs.h"
 #include "ipc/rundir.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ json_t *execs_meta(int exec_dir)
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_META);
 	json_t *meta = NULL;
 
-	if (fs_read_file(exec_dir, RUNDIR_META, &text, NULL) < 0 ||
+	if (fd_read_file(exec_dir, RUNDIR_META, &text, NULL) < 0 ||
 		json_text_read(buf_str(&text), 0, &meta, NULL) < 0)
 		return NULL;
 	return meta;

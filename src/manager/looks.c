@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/looks.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/program.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "ipc/rundir.h"
 
 #include <errno.h>
@@ -118,7 +118,7 @@ static int looks_keep(
 	if (mkdirat(base, LOOKS_DIR, 0700) == 0 || errno == EEXIST)
 		dir = openat(base, LOOKS_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	/* Keep the findings of an earlier inspection that was killed before it finished. */
-	if (dir >= 0 && fs_read_file(dir, id, &before, NULL) < 0)
+	if (dir >= 0 && fd_read_file(dir, id, &before, NULL) < 0)
 		buf_clear(&before);
 	old = str_from_index(buf_str(&before), str_chr(buf_str(&before), '\n') + 1);
 	if (dir < 0 ||
@@ -178,7 +178,7 @@ int looks_after_crash(int base, int dir, const char *id, struct cloche_err *err)
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_PLAN);
 	_cleanup_(look_donep) struct look l = {0};
 
-	if (fs_read_file(dir, RUNDIR_LOOK, &b, NULL) < 0 || look_read(&l, buf_str(&b)) < 0)
+	if (fd_read_file(dir, RUNDIR_LOOK, &b, NULL) < 0 || look_read(&l, buf_str(&b)) < 0)
 		return 0;
 	looks_await_death(&l);
 	return looks_do(&l, NULL, -1, base, dir, id, 0, err);

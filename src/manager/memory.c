@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/memory.h"
 #include "base/buf.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/macro.h"
 #include "room/cgroup-file.h"
 #include "room/cgroup-find.h"
@@ -59,7 +59,7 @@ void memory_read(struct memory *ret)
 	_cleanup_(cgroup_place_donep) struct cgroup_place place = {0};
 
 	*ret = (struct memory){0};
-	if (fs_read_file(AT_FDCWD, "/proc/meminfo", &b, NULL) == 0)
+	if (fd_read_file(AT_FDCWD, "/proc/meminfo", &b, NULL) == 0)
 		*ret = (struct memory){find_line(buf_str(&b), "MemTotal:"),
 			find_line(buf_str(&b), "MemAvailable:")};
 	if (ret->total == 0)

@@ -3,7 +3,7 @@
  * process that makes, replaces or drops one holds a lock on the directory of all sandboxes, so that
  * if two find a dead holder, only one replaces it. */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "manager/internal.h"
 #include "manager/sandboxes.h"
 

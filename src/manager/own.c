@@ -9,8 +9,8 @@
  * file has no name any more) and starts again. */
 #include "manager/own.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/rand.h"
+#include "fs/fs.h"
 #include "ipc/rundir.h"
 #include "manager/internal.h"
 

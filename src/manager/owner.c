@@ -5,9 +5,9 @@
  * that: one whose owner dies meanwhile counts twice, and not never. */
 #include "manager/owner.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/json.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "manager/sandboxes.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include "manager/sandboxes.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "manager/cleanup.h"
 #include "manager/internal.h"
 #include "manager/looks.h"
@@ -53,7 +53,7 @@ int manager_reap(int dir, struct cloche_err *err)
 	size_t n;
 	int r;
 
-	if (fs_read_file(dir, RUNDIR_OWNED, &b, NULL) < 0)
+	if (fd_read_file(dir, RUNDIR_OWNED, &b, NULL) < 0)
 		return 0;
 	text = buf_str(&b);
 	n = str_chr(text, '\n');
@@ -216,7 +216,7 @@ int sandbox_read_record(const struct sandbox_entry *e, struct buf *ret, struct c
 		return err_set(err, E_NOT_FOUND, "sandbox %s has no record", e->id);
 	if (!S_ISREG(st.st_mode) || st.st_size > MAX_RECORD)
 		return err_set(err, E_CORRUPT, "the record of sandbox %s is damaged", e->id);
-	return fs_read_file(e->dir, RUNDIR_RECORD, ret, err);
+	return fd_read_file(e->dir, RUNDIR_RECORD, ret, err);
 }
 
 /* Return whether the supervisor has recorded its end, or the sandbox is being removed, as the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* On trees of plain files that look like control groups; and this machine. */
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "manager/memory.h"
 #include "tap.h"
 

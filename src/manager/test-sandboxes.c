@@ -2,8 +2,8 @@
 /* INV-NOTHING-OUTLIVES, as far as directories go: who is live, who is not, who removes what, and
  * that two who do it at the same time do not both win. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "manager/cleanup.h"
 #include "manager/looks.h"
 #include "manager/own.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/spec.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "ipc/message.h"
 #include "ipc/roomctl.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/logs.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/strset.h"
+#include "fs/fs.h"
 #include "ipc/statedir.h"
 #include "record/background.h"
 #include "record/blobs.h"

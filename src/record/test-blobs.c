@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "record/blobs.h"
 #include "tap.h"
 

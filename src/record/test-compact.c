@@ -2,7 +2,7 @@
 /* What is left of a log gives what all of it gives: logs are applied to directories of a real file
  * system, which are then compared. */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "record/compact.h"
 #include "seeded.h"
 #include "tap.h"
@@ -196,7 +196,7 @@ static int list_it(const char *path, const struct stat *st, int type, struct FTW
 
 	(void)at;
 	if (type == FTW_F)
-		must(fs_read_file(AT_FDCWD, path, &text, NULL) == 0);
+		must(fd_read_file(AT_FDCWD, path, &text, NULL) == 0);
 	return buf_printf(
 		&listing, "%s %o %.*s\n", path + root_n, st->st_mode, STR_FMT(buf_str(&text)));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/rand.h"
+#include "fs/fs.h"
 #include "record/compact.h"
 #include "record/state.h"
 #include "tap.h"

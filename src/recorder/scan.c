@@ -18,7 +18,7 @@
  * again. What was seen before in a directory that cannot be looked at counts as unchanged. */
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "recorder/recorder.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
  * After each kill the log must load and have what was acknowledged, in order, and at most the one
  * operation more that was under way (INV-CRASH-SAFE). */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/rand.h"
+#include "fs/fs.h"
 #include "record/background.h"
 #include "record/compact.h"
 #include "record/state.h"

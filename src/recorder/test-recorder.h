@@ -3,7 +3,7 @@
 /* A recorder of a directory, and what it has put on record. */
 
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "recorder/recorder.h"
 #include "tap.h"
 

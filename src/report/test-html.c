@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "report/html.h"
 #include "tap.h"
 
@@ -73,7 +72,7 @@ static void marks_are_bounded(void)
 	html_text(&h, buf_str(&b), HTML_TEXT);
 	check_int(html_finish(&h), 0);
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", h.fd);
-	check_int(fs_read_file(AT_FDCWD, name, &page, NULL), 0);
+	check_int(fd_read_file(AT_FDCWD, name, &page, NULL), 0);
 	for (struct str s = buf_str(&page); s.n; s = str_from_index(s, 1))
 		marks += str_starts(s, STR("<u>"));
 	check_int(marks, 500);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "room/apart.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "ipc/rundir.h"
 #include "ipc/statedir.h"
 #include "jail/source.h"

@@ -8,7 +8,7 @@
  * to be made in them any more. */
 #include "room/attach.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "jail/sys.h"
 #include "room/mount.h"
 #include "room/parts.h"

@@ -3,7 +3,7 @@
  * after a crash (INV-NOTHING-OUTLIVES). */
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "room/cgroup-file.h"
 #include "room/cgroup-scope.h"
 #include "room/cgroup.h"

@@ -2,8 +2,8 @@
 #include "room/cgroup-file.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/parse.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static int read_file(const char *dir, const char *file, struct buf *ret)
 {
 	_cleanup_(freep) char *path = dir ? fs_join(dir, file) : NULL;
 
-	return path ? fs_read_file(AT_FDCWD, path, ret, NULL) : -ENOENT;
+	return path ? fd_read_file(AT_FDCWD, path, ret, NULL) : -ENOENT;
 }
 
 uint64_t cgroup_read_number(const char *dir, const char *file, const char *key)
@@ -109,7 +109,7 @@ int cgroup_each_process(const char *dir, void (*fn)(pid_t pid, void *user), void
 	struct str rest;
 	int n = 0;
 
-	if (!path || fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
+	if (!path || fd_read_file(AT_FDCWD, path, &text, NULL) < 0)
 		return -EIO;
 	for (rest = buf_str(&text); rest.n; n++) {
 		struct str line = str_next_line(&rest);

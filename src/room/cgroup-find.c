@@ -2,7 +2,7 @@
 /* Theory of operation: /proc/self/cgroup gives our group in each hierarchy; /proc/self/mountinfo
  * says where hierarchies are mounted and which part of them. */
 #include "room/cgroup-find.h"
-#include "base/fs.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,10 +109,10 @@ int cgroup_find_in(struct str groups, struct str mountinfo, struct cgroup_place 
 int cgroup_find(struct cgroup_place *ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf groups = BUF_INIT(PROC_MAX), mounts = BUF_INIT(PROC_MAX);
-	int r = fs_read_file(AT_FDCWD, "/proc/self/cgroup", &groups, err);
+	int r = fd_read_file(AT_FDCWD, "/proc/self/cgroup", &groups, err);
 
 	if (r == 0)
-		r = fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &mounts, err);
+		r = fd_read_file(AT_FDCWD, "/proc/self/mountinfo", &mounts, err);
 	if (r < 0)
 		return r;
 	return cgroup_find_in(buf_str(&groups), buf_str(&mounts), ret) < 0 ? err_nomem(err) : 0;

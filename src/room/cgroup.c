@@ -16,7 +16,8 @@
  * (memory.oom.group stays off): a sandbox that is kept has to survive one greedy command, and both
  * versions behave alike. */
 #include "room/cgroup.h"
-#include "base/fs.h"
+#include "base/fd.h"
+#include "fs/fs.h"
 #include "room/cgroup-file.h"
 #include "room/cgroup-scope.h"
 #include "room/cgroup-v2.h"
@@ -53,7 +54,7 @@ static bool swap_is_off(void)
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(65536);
 	struct str s;
 
-	if (fs_read_file(AT_FDCWD, "/proc/swaps", &text, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, "/proc/swaps", &text, NULL) < 0)
 		return true;
 	s = buf_str(&text);
 	/* One line of headings, then one for each swap area. */
@@ -197,7 +198,7 @@ static int copy_cpuset(const char *parent, const char *dir)
 		_cleanup_(buf_donep) struct buf text = BUF_INIT(CPUSET_MAX);
 		_cleanup_(freep) char *from = fs_join(parent, files[i]);
 
-		r = from ? fs_read_file(AT_FDCWD, from, &text, NULL) : -ENOMEM;
+		r = from ? fd_read_file(AT_FDCWD, from, &text, NULL) : -ENOMEM;
 		if (r == 0)
 			r = buf_add(&text, "", 1);
 		if (r == 0)

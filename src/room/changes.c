@@ -17,7 +17,7 @@
 #include "room/changes.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "room/layers.h"
 
 #include <errno.h>

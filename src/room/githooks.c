@@ -5,7 +5,7 @@
  * is. Hooks that may be tracked are not covered: a commit has to have the project's own files. Then
  * the copy of the configuration names a directory of ours in place of theirs (gitcopy.c). */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "jail/sys.h"
 #include "room/mount.h"
 #include "room/parts.h"

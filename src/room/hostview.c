@@ -8,7 +8,7 @@
  * /opt, /mnt and /media, does not exist in the room unless mounted (INV-HOST-HIDDEN). */
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "jail/sys.h"
 #include "room/layers.h"
 #include "room/mount.h"
@@ -131,7 +131,7 @@ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err 
 	char path[PATH_MAX], last[PATH_MAX] = "";
 	size_t n = strlen(dir);
 	struct str rest;
-	int r = fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &text, err);
+	int r = fd_read_file(AT_FDCWD, "/proc/self/mountinfo", &text, err);
 
 	for (rest = buf_str(&text); r == 0 && rest.n;) {
 		struct str line = str_next_line(&rest);

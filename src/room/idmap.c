@@ -13,7 +13,6 @@
 #include "room/idmap.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/parse.h"
 #include "jail/caps.h"
 
@@ -46,7 +45,7 @@ static bool map_covers(const char *path, uint32_t first)
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(65536);
 	struct str rest;
 
-	if (fs_read_file(AT_FDCWD, path, &text, NULL) < 0 || !buf_cstr(&text))
+	if (fd_read_file(AT_FDCWD, path, &text, NULL) < 0 || !buf_cstr(&text))
 		return false;
 	rest = buf_str(&text);
 	while (rest.n) {
@@ -66,7 +65,7 @@ static bool subid_of_root(const char *path, uint64_t *ret)
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(1024 * 1024);
 	struct str rest;
 
-	if (fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, path, &text, NULL) < 0)
 		return false;
 	rest = buf_str(&text);
 	while (rest.n) {

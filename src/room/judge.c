@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "room/judge.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "room/apart.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
  * kept changes as they are. */
 
 #include "base/err.h"
-#include "base/hostpath.h"
+#include "fs/hostpath.h"
 #include <stdbool.h>
 
 #define KEEP_MARKER ".cloche-changes"

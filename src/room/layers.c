@@ -15,7 +15,7 @@
  * nothing is needed. */
 #include "room/layers.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "jail/sys.h"
 #include "room/mount.h"
 #include "room/parts.h"

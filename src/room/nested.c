@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "room/rootfs.h"
 #include "room/setid.h"
 

@@ -5,8 +5,9 @@
  * it is found or the budget is used up. */
 #include "room/owner.h"
 #include "base/clock.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/parse.h"
+#include "fs/fs.h"
 #include "room/proctree.h"
 
 #include <linux/inet_diag.h>
@@ -109,7 +110,7 @@ static uint32_t pid_inside(int dir, pid_t outside)
 	struct str s, line;
 	size_t at;
 
-	if (fs_read_file(dir, "status", &text, NULL) < 0)
+	if (fd_read_file(dir, "status", &text, NULL) < 0)
 		return (uint32_t)pid;
 	s = buf_str(&text);
 	at = str_find(s, STR("\nNSpid:"));
@@ -131,7 +132,7 @@ static void describe(int dir, pid_t pid, struct room_owner *o)
 
 	o->program[MAX(n, 0)] = '\0';
 	o->pid = pid_inside(dir, pid);
-	if (fs_read_file(dir, "comm", &name, NULL) < 0)
+	if (fd_read_file(dir, "comm", &name, NULL) < 0)
 		return;
 	s = buf_str(&name);
 	if (str_ends(s, STR("\n")))

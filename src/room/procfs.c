@@ -13,7 +13,7 @@
  * if a room may make user namespaces (--nested), nothing is covered, and the first wall has to do.
  */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "jail/sys.h"
 #include "room/cgroup-file.h"
 #include "room/mount.h"

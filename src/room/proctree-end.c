@@ -7,7 +7,6 @@
  * that has no such lines ends everything but what began sessions of its own and lost its parent. */
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/parse.h"
 #include "base/pids.h"
 #include "jail/sys.h"
@@ -54,7 +53,7 @@ static bool search_read_names(const struct search *s, pid_t pid, int dir, struct
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(STATUS_MAX_BYTES);
 
 	*ret = (struct names){.pid = pid};
-	if (fs_read_file(dir, "status", &text, NULL) < 0 || !buf_cstr(&text) ||
+	if (fd_read_file(dir, "status", &text, NULL) < 0 || !buf_cstr(&text) ||
 		!search_read_line(buf_data(&text), "\nPPid:", 0, &ret->parent))
 		return false;
 	if (s->namespaced)
@@ -87,7 +86,7 @@ static bool search_signal(const struct search *s, pid_t pid, int dir, int sig)
 static bool search_has_stopped(int dir)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(STATUS_MAX_BYTES);
-	const char *state = fs_read_file(dir, "status", &text, NULL) == 0 && buf_cstr(&text)
+	const char *state = fd_read_file(dir, "status", &text, NULL) == 0 && buf_cstr(&text)
 				    ? strstr(buf_data(&text), "\nState:\t")
 				    : NULL;
 

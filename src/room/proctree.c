@@ -6,8 +6,8 @@
  * limited. */
 #include "room/proctree.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/parse.h"
+#include "fs/fs.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static bool read_stat(int dir, struct room_usage *sum)
 	struct str s;
 	unsigned i;
 
-	if (fs_read_file(dir, "stat", &text, NULL) < 0)
+	if (fd_read_file(dir, "stat", &text, NULL) < 0)
 		return false;
 	s = buf_str(&text);
 	end = s.n ? memrchr(s.p, ')', s.n) : NULL;
@@ -58,7 +58,7 @@ static void read_memory(int dir, struct room_usage *sum)
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(FILE_MAX_BYTES);
 	unsigned long long resident, shared;
 
-	if (fs_read_file(dir, "statm", &text, NULL) < 0 || !buf_cstr(&text) ||
+	if (fd_read_file(dir, "statm", &text, NULL) < 0 || !buf_cstr(&text) ||
 		sscanf(buf_data(&text), "%*u %llu %llu", &resident, &shared) != 2 ||
 		shared > resident)
 		return;
@@ -86,7 +86,7 @@ static void read_io(int dir, struct room_usage *sum)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(FILE_MAX_BYTES);
 
-	if (fs_read_file(dir, "io", &text, NULL) == 0)
+	if (fd_read_file(dir, "io", &text, NULL) == 0)
 		add_io(buf_str(&text), sum);
 }
 
@@ -107,7 +107,7 @@ static void add_children(int task, const char *thread, struct buf *todo)
 	uint64_t v;
 
 	snprintf(path, sizeof(path), "%.20s/children", thread);
-	if (fs_read_file(task, path, &text, NULL) < 0)
+	if (fd_read_file(task, path, &text, NULL) < 0)
 		return;
 	for (rest = buf_str(&text); rest.n;) {
 		pid_t pid;

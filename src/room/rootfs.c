@@ -16,7 +16,7 @@
  * is looked up twice (INV-NAMED-ONCE). */
 #include "room/rootfs.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "ipc/roomctl.h"
 #include "jail/sys.h"
 #include "room/attach.h"

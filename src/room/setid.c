@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "room/setid.h"
-#include "base/fs.h"
-#include "base/fswalk.h"
+#include "fs/fs.h"
+#include "fs/fswalk.h"
 
 #include <errno.h>
 #include <fcntl.h>

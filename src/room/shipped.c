@@ -14,9 +14,9 @@
 #include "room/shipped.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/md5.h"
 #include "base/sha256.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -236,12 +236,12 @@ int shipped_copy(int root, int to, const char *const *named, const char *const *
 	struct stat st;
 	int r;
 
-	if (fs_read_file(root, DPKG_STATUS, &status, NULL) < 0)
+	if (fd_read_file(root, DPKG_STATUS, &status, NULL) < 0)
 		return -ENOENT;
 	if (mkdirat(to, "etc", 0755) < 0 && errno != EEXIST)
 		return -errno;
 	r = shipped_copy_conffiles(&c, buf_str(&status));
-	if (r == 0 && fs_read_file(root, UCF_HASHES, &hashes, NULL) == 0)
+	if (r == 0 && fd_read_file(root, UCF_HASHES, &hashes, NULL) == 0)
 		r = shipped_copy_ucf(&c, buf_str(&hashes));
 	for (; *named && r == 0; named++)
 		if (fstatat(root, *named, &st, 0) == 0)

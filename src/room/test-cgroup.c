@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* On trees of plain files that look like control groups. What only a kernel does is tested in
  * tests/vm and tests/integration/test-limits. */
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "room/cgroup-file.h"
 #include "room/cgroup-v2.h"
 #include "room/cgroup.h"

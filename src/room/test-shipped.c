@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A made-up host in a directory: what of its /etc is copied. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/md5.h"
+#include "fs/fs.h"
 #include "room/shipped.h"
 #include "tap.h"
 
@@ -52,7 +52,7 @@ static bool has(const char *path, const char *text)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
 
-	return fs_read_file(copy, path, &b, NULL) == 0 && str_eq(buf_str(&b), str_from(text));
+	return fd_read_file(copy, path, &b, NULL) == 0 && str_eq(buf_str(&b), str_from(text));
 }
 
 static bool is_there(const char *path)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/allowlist.h"
 #include "base/buf.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/parse.h"
 #include "policy/decide.h"
 
@@ -68,7 +68,7 @@ int cloche_allowlist_add_text(
 int cloche_allowlist_add_file(cloche_allowlist *list, const char *path, cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(ALLOWLIST_MAX_TEXT);
-	int r = fs_read_file(AT_FDCWD, path, &text, err);
+	int r = fd_read_file(AT_FDCWD, path, &text, err);
 
 	if (r < 0)
 		return err_wrap(err, r, "allowlist");

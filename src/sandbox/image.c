@@ -2,7 +2,7 @@
 /* Theory of operation: the image's settings are kept next to the user's settings, and are joined
  * with them when something is started: the user's settings override the image's, and these override
  * the defaults. An image is pulled when its name is set, because its settings are needed then. */
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "image/find.h"
 #include "image/load.h"
 #include "sandbox/sandbox.h"

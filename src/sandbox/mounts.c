@@ -3,7 +3,7 @@
  * what counts from then on, until it is mounted. Between now and then somebody who may write around
  * it, such as a room that runs, can put anything in its place. */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "jail/source.h"
 #include "sandbox/sandbox.h"
 

@@ -2,7 +2,7 @@
 /* Theory of operation: a workspace is at two places of a room, the one that it has on the host and
  * /workspace. What is the room's own must not be hidden by the first one; which places these are
  * depends on the root, so this is decided when the room is made. */
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "sandbox/sandbox.h"
 
 /* Whether path lies in, or with `above` holds, one of these directories. */

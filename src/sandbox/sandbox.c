@@ -3,10 +3,10 @@
  * numbers) and copy it. Conditions that depend on the machine are checked when a room is made. */
 #include "sandbox/sandbox.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/parse.h"
 #include "base/program.h"
 #include "base/utf8.h"
+#include "fs/fs.h"
 #include "ipc/control.h"
 #include "ipc/netconf.h"
 #include "ipc/rundir.h"
@@ -220,7 +220,7 @@ int sandbox_add_upstream_ca(cloche_sandbox *sb, const char *pem_file, cloche_err
 {
 	_cleanup_(buf_donep) struct buf pem = BUF_INIT(MAX_PEM);
 	char *joined;
-	int r = fs_read_file(AT_FDCWD, pem_file, &pem, err);
+	int r = fd_read_file(AT_FDCWD, pem_file, &pem, err);
 
 	if (r < 0)
 		return err_wrap(err, r, "upstream CA");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/secrets.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/rand.h"
 #include "base/strv.h"
 
@@ -108,7 +108,7 @@ int cloche_secrets_add_from_file(
 	}
 	if (secrets->offline && access(spec.from, F_OK) < 0)
 		return secrets_add_stand_in(secrets, &spec, err);
-	r = fs_read_file(AT_FDCWD, spec.from, &value, err);
+	r = fd_read_file(AT_FDCWD, spec.from, &value, err);
 	if (r < 0)
 		return err_wrap(err, r, "secret %s", spec.name);
 	s = buf_str(&value);

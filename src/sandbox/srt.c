@@ -2,8 +2,9 @@
 /* Theory of operation: the table has the translation of each key. Domains and paths are collected
  * first, because one list may exclude entries of another, and are settled at the end. */
 #include "sandbox/srt.h"
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/json.h"
+#include "fs/fs.h"
 #include "sandbox/options.h"
 
 #include <errno.h>
@@ -396,7 +397,7 @@ static int read_settings(const char *file, json_t **ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(SETTINGS_MAX);
 	json_error_t why;
-	int r = fs_read_file(AT_FDCWD, file, &text, err);
+	int r = fd_read_file(AT_FDCWD, file, &text, err);
 
 	if (r < 0)
 		return r;

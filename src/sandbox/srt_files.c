@@ -5,8 +5,8 @@
  * themselves read-only, and paths that must not be read are covered by something empty. A rule that
  * would change nothing at its place is left out. */
 #include "base/fd.h"
-#include "base/fs.h"
-#include "base/hostpath.h"
+#include "fs/fs.h"
+#include "fs/hostpath.h"
 #include "ipc/statedir.h"
 #include "sandbox/srt.h"
 

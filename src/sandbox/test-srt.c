@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What mounts the rules of files become. (tests/integration/test-srt has what they do in a room.)
  */
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "sandbox/sandbox.h"
 #include "tap.h"
 

@@ -3,8 +3,8 @@
  * and directories at the front of its PATH. If a link later replaces a file that was found, it is
  * not followed. */
 #include "base/fd.h"
-#include "base/fs.h"
-#include "base/hostpath.h"
+#include "fs/fs.h"
+#include "fs/hostpath.h"
 #include "sandbox/sandbox.h"
 #include "toolchain/toolchain.h"
 

@@ -2,10 +2,10 @@
 #include "session/store.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
-#include "base/hostpath.h"
 #include "base/rand.h"
 #include "base/utf8.h"
+#include "fs/fs.h"
+#include "fs/hostpath.h"
 #include "jail/source.h"
 #include "session/document.h"
 
@@ -110,7 +110,7 @@ static int load_file(cloche_session *s, const char *file, struct cloche_err *err
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT((size_t)2 * SESSION_FILE_MAX);
 	struct cloche_err why = CLOCHE_ERR_INIT;
-	int r = fs_read_file(s->fd, file, &text, &why);
+	int r = fd_read_file(s->fd, file, &text, &why);
 
 	if (r < 0 && why.sys_errno == ENOENT)
 		return 1;

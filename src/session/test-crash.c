@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "base/fs.h"
 #include "base/rand.h"
+#include "fs/fs.h"
 #include "session/store.h"
 #include "tap.h"
 

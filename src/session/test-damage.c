@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a context that are damaged, or not there yet, or lack something. */
-#include "base/fs.h"
+#include "base/fd.h"
+#include "fs/fs.h"
 #include "session/store.h"
 #include "tap.h"
 
@@ -90,7 +91,7 @@ static void test_damaged_file_stays_until_the_first_write(void)
 	check(session_damage(s) && strstr(session_damage(s), "context.json is damaged (line 1"));
 	check(cloche_session_id_for_resume(s) == NULL);
 	cloche_session_free(s);
-	must(fs_read_file(AT_FDCWD, file, &before, NULL) == 0);
+	must(fd_read_file(AT_FDCWD, file, &before, NULL) == 0);
 	check_str(buf_str(&before), "{");
 	check(!any_damaged());
 	must(session_open_unwritten(dir, "n", &s, NULL) == 0);

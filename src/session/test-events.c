@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "session/events.h"
 #include "tap.h"
 
@@ -23,7 +23,7 @@ static void check_file(const char *want)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(1 << 20);
 
-	must(fs_read_file(dirfd_, SESSION_EVENTS, &text, NULL) == 0);
+	must(fd_read_file(dirfd_, SESSION_EVENTS, &text, NULL) == 0);
 	check_str(buf_str(&text), want);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/fs.h"
+#include "base/fd.h"
+#include "fs/fs.h"
 #include "session/document.h"
 #include "session/store.h"
 #include "tap.h"
@@ -33,7 +34,7 @@ static char *text_of(const char *name)
 	_cleanup_(freep) char *path = fs_join(dir, name);
 	struct buf text = BUF_INIT(16 << 20);
 
-	must(fs_read_file(AT_FDCWD, path, &text, NULL) == 0 && buf_cstr(&text));
+	must(fd_read_file(AT_FDCWD, path, &text, NULL) == 0 && buf_cstr(&text));
 	return text.mem;
 }
 

@@ -15,8 +15,8 @@
  * every step here is non-blocking and bounded per iteration of the loop, and data that the room
  * takes away is missing only in its own log. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/jsonout.h"
+#include "fs/fs.h"
 #include "ipc/rundir.h"
 #include "supervisor/supervisor.h"
 

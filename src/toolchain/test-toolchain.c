@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "base/fs.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "tap.h"
 #include "toolchain/toolchain.h"
 

@@ -2,9 +2,9 @@
 /* What a program's file itself asks for: the line "#!" of a script, as the kernel and env(1) read
  * it, and the loader that an ELF file names (PT_INTERP). */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/macro.h"
 #include "base/program.h"
+#include "fs/fs.h"
 #include "toolchain/toolchain.h"
 
 #include <elf.h>

@@ -6,9 +6,10 @@
  * have. So the version is chosen here, from the same files, and the room gets that version itself.
  * A manager is recognised by where its stand-ins lie. Only plain statements of a version are read:
  * a variable, the file of the project or of one of the directories above it, the user's default. */
-#include "base/fs.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "toolchain/toolchain.h"
 
 #include <dirent.h>
@@ -60,7 +61,7 @@ static char *read_text(const char *path)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_FILE);
 
-	if (fs_read_file(AT_FDCWD, path, &text, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, path, &text, NULL) < 0)
 		return NULL;
 	return str_dup(buf_str(&text));
 }

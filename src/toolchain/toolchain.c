@@ -14,9 +14,9 @@
  * programs share. */
 #include "toolchain/toolchain.h"
 #include "base/fd.h"
-#include "base/fs.h"
-#include "base/hostpath.h"
 #include "base/strv.h"
+#include "fs/fs.h"
+#include "fs/hostpath.h"
 #include "jail/source.h"
 
 #include <dirent.h>

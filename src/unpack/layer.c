@@ -10,7 +10,7 @@
  * Without root's rights, owners cannot be set. They are written down, and directories stay writable
  * for the unpacking user, so that the tree can be removed again. */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "jail/sys.h"
 #include "unpack/unpack.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers themselves are unpacked in tests/integration/test-image. */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "tap.h"
 #include "unpack/unpack.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/aside.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "workspace/told.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
  */
 #include "workspace/carry.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/macro.h"
+#include "fs/fs.h"
 #include "workspace/gitconfig.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * its owner, and to nobody else. */
 #include "workspace/closed.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "workspace/walk.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "workspace/judge.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "workspace/gitconfig.h"
 #include "workspace/look.h"
 #include "workspace/walk.h"

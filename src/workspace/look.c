@@ -8,7 +8,7 @@
  * that was moved into .git has not changed itself. */
 #include "workspace/look.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "workspace/aside.h"
 #include "workspace/closed.h"
 #include "workspace/judge.h"

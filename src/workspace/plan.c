@@ -3,9 +3,9 @@
  * after a crash. Each record in the file is a letter and its fields. Each field ends with a NUL,
  * since paths may hold any other byte. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/parse.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "workspace/look.h"
 #include "workspace/walk.h"
 

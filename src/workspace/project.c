@@ -11,7 +11,7 @@
 #include "workspace/project.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "workspace/gitconfig.h"
 #include "workspace/obeyed.h"
 #include "workspace/worktree.h"

@@ -2,7 +2,6 @@
 /* What a room set in a configuration of git is taken over, and what is not (INV-NOTHING-PLANTED).
  */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/macro.h"
 #include "tap.h"
 #include "workspace/carry.h"
@@ -208,7 +207,7 @@ static bool is(int dir, const char *text)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(1 << 20);
 
-	return fs_read_file(dir, "git/config", &b, NULL) >= 0 &&
+	return fd_read_file(dir, "git/config", &b, NULL) >= 0 &&
 	       str_eq(buf_str(&b), str_from(text));
 }
 

@@ -2,8 +2,8 @@
 /* The plan of a look as a file, and words for people; what is found is tested with real rooms
  * (tests/integration/test-workspace, INV-NOTHING-PLANTED). */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "tap.h"
 #include "torture.h"
 #include "workspace/look.h"

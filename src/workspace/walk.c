@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/walk.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 
 #include <dirent.h>
 #include <errno.h>

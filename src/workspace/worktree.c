@@ -2,8 +2,8 @@
 #include "workspace/worktree.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/str.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

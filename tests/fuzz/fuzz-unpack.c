@@ -3,7 +3,7 @@
 /* A layer is a stranger's. Whatever it holds, nothing comes to be beside its tree, the tree can be
  * removed, and a layer that is refused says why. */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "unpack/unpack.h"
 
 #include <dirent.h>

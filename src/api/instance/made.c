@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/instance/made.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ int made_read(const cloche_instance *instance, cloche_sandbox **ret, char ***ret
 		return err_set(err, E_UNSUPPORTED,
 			"it is not known how sandbox %s was made: an older version made it",
 			instance->id);
-	r = fs_read_file(dir, RUNDIR_MADE, &text, err);
+	r = fd_read_file(dir, RUNDIR_MADE, &text, err);
 	if (r < 0)
 		return err_wrap(err, r, "read how sandbox %s was made", instance->id);
 	return sandbox_load(buf_str(&text), ret, ret_secrets, err);

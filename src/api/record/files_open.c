@@ -6,9 +6,9 @@
 #include "api/record/state.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/json.h"
 #include "fileclient/session.h"
+#include "fs/fs.h"
 #include "ipc/roomctl.h"
 
 #include <sys/socket.h>

@@ -4,9 +4,9 @@
  * in one room to one in the other, which treats them like any untrusted archive: nothing is opened
  * on the host, and nothing has to be trusted. The streams are passed on in pieces as they come. */
 #include "api/record/fork.h"
-#include "base/fs.h"
 #include "base/strv.h"
 #include "fileclient/session.h"
+#include "fs/fs.h"
 #include <cloche/diff.h>
 
 #include <errno.h>

@@ -3,10 +3,10 @@
 #include "api/record/oplog.h"
 #include "api/start/logs.h"
 #include "base/clock.h"
-#include "base/fs.h"
-#include "base/hostpath.h"
 #include "base/utf8.h"
 #include "fileclient/session.h"
+#include "fs/fs.h"
+#include "fs/hostpath.h"
 #include "record/compact.h"
 #include "report/report.h"
 

@@ -6,8 +6,8 @@
  * were done, and does not stay locked for a slow sender. In a full record all paths are absolute,
  * like those of what commands do: one file has one name. */
 #include "api/record/state.h"
-#include "base/fs.h"
 #include "base/json.h"
+#include "fs/fs.h"
 #include "record/blobs.h"
 #include "record/logs.h"
 

@@ -4,8 +4,8 @@
  * is in the sandbox's own directory and goes with it. No other process is asked: a change is
  * appended under the log's lock, and a client that starts a command reads the log. */
 #include "api/record/state.h"
-#include "base/fs.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "record/background.h"
 #include "record/logs.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The requests beside a log, as a program gets them. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/str.h"
+#include "fs/fs.h"
 #include <cloche/state.h>
 #include <tap.h>
 

@@ -9,9 +9,9 @@
  * No process in the room can reach these files. */
 #include "api/run/context.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/json.h"
 #include "base/parse.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

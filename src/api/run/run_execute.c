@@ -10,7 +10,7 @@
 #include "api/run/run.h"
 #include "api/start/room.h"
 #include "base/clock.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <signal.h>

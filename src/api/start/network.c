@@ -6,9 +6,9 @@
 #include "api/start/network.h"
 #include "api/start/logs.h"
 #include "base/fd.h"
-#include "base/fs.h"
-#include "base/hostpath.h"
 #include "base/strv.h"
+#include "fs/fs.h"
+#include "fs/hostpath.h"
 #include "jail/source.h"
 #include "secrets/surrogate.h"
 

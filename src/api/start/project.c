@@ -5,7 +5,7 @@
  * it counts). */
 #include "workspace/project.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "jail/source.h"
 #include "sandbox/sandbox.h"
 

@@ -9,7 +9,7 @@
  * git inside would take them for the remains of deleted ones, and remove them. */
 #include "api/start/protect.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "workspace/find.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * room: it becomes a masked secret. */
 #include "api/task/task.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "provider/provider.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "api/manager/manager.h"
 #include "api/task/task.h"
 #include "base/clock.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 
 enum { INDENT = 2, MIB = 1 << 20 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/lines.h"
 #include "base/buf.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "tap.h"
 #include "torture.h"
 #include <cloche/event.h>

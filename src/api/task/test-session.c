@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A context that is written by who drives an agent without a task. */
-#include "base/fs.h"
 #include "base/json.h"
+#include "fs/fs.h"
 #include "tap.h"
 #include <cloche/session.h>
 

@@ -5,7 +5,7 @@
  * Started by root, everything is tested twice: as an ordinary user, then as root. */
 
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "provider/native/test-inside.h"
 #include "provider/provider.h"
 #include "tap.h"

@@ -2,7 +2,7 @@
 /* Theory of operation: however it was made, the room is a pid namespace of this machine, and we
  * hold a descriptor of its process 1. So it is ended and examined like every other room, without
  * asking the program. */
-#include "base/fs.h"
+#include "base/fd.h"
 #include "jail/sys.h"
 #include "provider/program/operations.h"
 #include "room/cgroup-find.h"
@@ -22,7 +22,7 @@ static bool is_apart(struct str groups)
 {
 	_cleanup_(buf_donep) struct buf ours = BUF_INIT(PROC_MAX);
 
-	return fs_read_file(AT_FDCWD, "/proc/self/cgroup", &ours, NULL) == 0 &&
+	return fd_read_file(AT_FDCWD, "/proc/self/cgroup", &ours, NULL) == 0 &&
 	       !str_eq(groups, buf_str(&ours));
 }
 
@@ -34,8 +34,8 @@ void program_find_cgroup(pid_t pid, struct cgroup *ret)
 
 	*ret = CGROUP_INIT;
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	if (fs_read_file(AT_FDCWD, path, &groups, NULL) < 0 || !is_apart(buf_str(&groups)) ||
-		fs_read_file(AT_FDCWD, "/proc/self/mountinfo", &mounts, NULL) < 0 ||
+	if (fd_read_file(AT_FDCWD, path, &groups, NULL) < 0 || !is_apart(buf_str(&groups)) ||
+		fd_read_file(AT_FDCWD, "/proc/self/mountinfo", &mounts, NULL) < 0 ||
 		cgroup_find_in(buf_str(&groups), buf_str(&mounts), &place) < 0)
 		return;
 	/* If the kernel has both, the version with the controllers is the one in use. */
@@ -110,7 +110,7 @@ static int read_map(pid_t pid, const char *name, struct buf *ret, struct cloche_
 
 	*ret = BUF_INIT(PROC_MAX);
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	return fs_read_file(AT_FDCWD, path, ret, err);
+	return fd_read_file(AT_FDCWD, path, ret, err);
 }
 
 int program_read_ids(struct program_room *r, struct cloche_err *err)

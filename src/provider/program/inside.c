@@ -16,7 +16,7 @@
  * it while nothing of the host is mounted where a link could lead (INV-HOST-UNCHANGED): the name of
  * the places is the room's own, and they are empty before we begin. */
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "ipc/roomctl.h"
 #include "jail/sys.h"
 #include "provider/program/operations.h"

@@ -10,7 +10,6 @@
  * Before the program is asked, the room's id and the settings that lead to the same engine are
  * recorded, so that what it made can be removed later. */
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/strv.h"
 #include "ipc/roomctl.h"
 #include "ipc/rundir.h"
@@ -151,7 +150,7 @@ static bool is_init(pid_t pid)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (pid <= 0 || fs_read_file(AT_FDCWD, path, &text, NULL) < 0 || !buf_cstr(&text))
+	if (pid <= 0 || fd_read_file(AT_FDCWD, path, &text, NULL) < 0 || !buf_cstr(&text))
 		return false;
 	at = strstr(buf_data(&text), "\nNSpid:");
 	end = at ? strchr(at + 1, '\n') : NULL;

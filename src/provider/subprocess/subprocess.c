@@ -5,9 +5,9 @@
  * This is for machines where nothing else works, and for trusted commands; every result says so. */
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/fs.h"
 #include "base/program.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "ipc/rundir.h"
 #include "jail/landlock.h"
 #include "jail/narrow.h"

@@ -4,9 +4,9 @@
  * and keeps its identity and the place where reading goes on (telldir). It is opened again as ".."
  * of the directory below, when that is left. A directory is entered so deep only if it can be left
  * again. */
-#include "base/fswalk.h"
+#include "fs/fswalk.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

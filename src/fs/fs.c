@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/fs.h"
+#include "fs/fs.h"
 #include "base/fd.h"
 #include "base/rand.h"
 
@@ -25,26 +25,6 @@ bool fs_is_opaque(int dir)
 bool fs_is_whiteout(const struct stat *st)
 {
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
-}
-
-int fs_read_file(int dirfd, const char *path, struct buf *ret, struct cloche_err *err)
-{
-	_cleanup_fd_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	int r;
-
-	if (fd < 0)
-		return err_sys(err, errno, "open %s", path);
-	if (fstat(fd, &st) < 0)
-		return err_sys(err, errno, "stat %s", path);
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, E_CONFIG, "%s is not a regular file", path);
-	r = fd_read_to_end(fd, ret);
-	if (r == -E2BIG)
-		return err_set(err, E_LIMIT, "%s is larger than %zu bytes", path, ret->max);
-	if (r < 0)
-		return err_sys(err, -r, "read %s", path);
-	return 0;
 }
 
 int fs_open_beneath(int dir, const char *path, int flags)
@@ -229,7 +209,7 @@ unsigned fs_umask(void)
 	unsigned mask;
 	char *at;
 
-	if (fs_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) < 0)
+	if (fd_read_file(AT_FDCWD, "/proc/self/status", &b, NULL) < 0)
 		return 077;
 	at = buf_cstr(&b);
 	at = at ? strstr(at, "\nUmask:") : NULL;

@@ -20,11 +20,6 @@ bool fs_is_opaque(int dir);
 /* Return whether this entry of a layer is a mark that nothing has its name (whiteout). */
 bool fs_is_whiteout(const struct stat *st);
 
-/* Read a whole regular file (at most max bytes of ret) below dirfd (or AT_FDCWD) into ret, which
- * the caller initialised. Symbolic links are followed. */
-_warn_unused_ int fs_read_file(
-	int dirfd, const char *path, struct buf *ret, struct cloche_err *err);
-
 /* Open path beneath dir, name by name and through no link, so that nothing that others do to the
  * names meanwhile leads anywhere else (INV-NAMED-ONCE). dir AT_FDCWD: path is absolute, and has no
  * link in it. "" is dir itself. flags are those of open(2) without O_CREAT; O_NOFOLLOW and

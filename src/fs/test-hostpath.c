@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
-#include "base/hostpath.h"
+#include "fs/fs.h"
+#include "fs/hostpath.h"
 #include "tap.h"
 #include "torture.h"
 

@@ -2,8 +2,8 @@
 /* Theory of operation: a walk (fswalk.h) that removes each entry when it is met, and each directory
  * when it is left. As long as nothing has failed, what was met is gone, so a directory that has to
  * be opened again is read from its beginning. */
-#include "base/fs.h"
-#include "base/fswalk.h"
+#include "fs/fs.h"
+#include "fs/fswalk.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/place.h"
+#include "fs/place.h"
 #include "tap.h"
 
 static void test_the_longest_target_counts(void)

@@ -6,10 +6,10 @@
  * home directory too, and for root in the system's own directories: a room with write access to
  * those already controls the shell's start-up files, or the machine. Each directory is judged by
  * the descriptor from which the link is then read. */
-#include "base/hostpath.h"
+#include "fs/hostpath.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/fs.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
