@@ -138,12 +138,12 @@ static int default_context(char *ret, size_t size, cloche_err *err)
 		       : wrong_usage(err, NULL, "agent: the state directory's path is too long");
 }
 
-static void on_interrupt(void *user, int signal_number, unsigned count)
+static void agent_on_interrupt(void *user, int signal_number, unsigned count)
 {
 	cloche_task_stop(user);
 }
 
-static void on_event(const char *type, const char *json, void *user)
+static void agent_on_event(const char *type, const char *json, void *user)
 {
 	if (!json_print_text(json))
 		cloche_task_stop(user);
@@ -167,11 +167,11 @@ static int agent_configure(const struct agent_options *o, cloche_task *task, clo
 	for (size_t i = 0; r == 0 && i < sizeof(set) / sizeof(set[0]); i++)
 		r = cloche_task_set(task, set[i].name, set[i].value, err);
 	if (o->events)
-		cloche_task_on_event(task, on_event, task);
+		cloche_task_on_event(task, agent_on_event, task);
 	if (!o->sandbox.json || o->sandbox.verbose)
 		cloche_task_on_progress(task, on_progress, NULL);
 	cloche_task_on_warning(task, warn, NULL);
-	interrupt_catch(on_interrupt, task);
+	interrupt_catch(agent_on_interrupt, task);
 	signal(SIGPIPE, SIG_IGN);
 	return r;
 }

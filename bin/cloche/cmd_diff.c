@@ -32,7 +32,7 @@ static bool print_line(const cloche_change *c, void *user)
 	return !ferror(stdout);
 }
 
-static bool print_json(const cloche_change *c, void *user)
+static bool diff_print_json(const cloche_change *c, void *user)
 {
 	static const struct {
 		enum cloche_file_type type;
@@ -64,7 +64,7 @@ static bool is_directory(const char *what)
 static int main_diff(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	const struct diff_options *o = ctx;
-	cloche_change_fn print = o->json ? print_json : print_line;
+	cloche_change_fn print = o->json ? diff_print_json : print_line;
 	_cleanup_(instance_freep) cloche_instance *i = NULL;
 	int r;
 

@@ -133,7 +133,7 @@ static int eval_run(cloche_run *run, const struct eval_options *o, bool own)
 
 /* --- contexts --- */
 
-static bool list_one(const cloche_context *c, void *user)
+static bool eval_list_one(const cloche_context *c, void *user)
 {
 	static const char *const states[] = {[CLOCHE_CONTEXT_IDLE] = "idle",
 		[CLOCHE_CONTEXT_BUSY] = "busy",
@@ -151,7 +151,7 @@ static bool list_one(const cloche_context *c, void *user)
 static int list_contexts(const cloche_instance *i, bool as_json, cloche_err *err)
 {
 	json_t *all = as_json ? json_array() : NULL;
-	int r = cloche_instance_contexts(i, list_one, all, err);
+	int r = cloche_instance_contexts(i, eval_list_one, all, err);
 
 	if (r == 0 && as_json)
 		return json_print(all) ? 0 : EXIT_CLOCHE;

@@ -79,7 +79,7 @@ static int exec_configure(cloche_run *run, const struct exec_options *o, cloche_
 	return r;
 }
 
-static int run_detached(cloche_run *run, const struct exec_options *o, cloche_err *err)
+static int exec_run_detached(cloche_run *run, const struct exec_options *o, cloche_err *err)
 {
 	const struct foreground f = {
 		.tty = o->tty, .interactive = o->interactive, .no_output = o->json, .stays = true};
@@ -87,7 +87,7 @@ static int run_detached(cloche_run *run, const struct exec_options *o, cloche_er
 	return foreground_detach(run, &f, err);
 }
 
-static int run_attached(cloche_run *run, const struct exec_options *o)
+static int exec_run_attached(cloche_run *run, const struct exec_options *o)
 {
 	const struct foreground f = {
 		.tty = foreground_has_tty(o->tty, o->no_tty || o->interactive || o->json),
@@ -127,7 +127,7 @@ static int main_exec(void *ctx, const struct operands *operands, cloche_err *err
 		r = exec_configure(run, o, err);
 	if (r < 0)
 		return r;
-	return o->detach ? run_detached(run, o, err) : run_attached(run, o);
+	return o->detach ? exec_run_detached(run, o, err) : exec_run_attached(run, o);
 }
 
 const struct command command_exec = {

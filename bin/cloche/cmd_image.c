@@ -51,7 +51,7 @@ struct listing {
 	bool failed;
 };
 
-static void print_row(const char *name, const char *id, const char *layers, const char *size,
+static void image_print_row(const char *name, const char *id, const char *layers, const char *size,
 	const char *created, struct listing *l)
 {
 	char line[1024];
@@ -77,7 +77,7 @@ static bool on_image(const cloche_image *image, void *user)
 	snprintf(layers, sizeof(layers), "%zu", image->layers);
 	format_size(image->bytes, size, sizeof(size));
 	for (size_t i = 0; i == 0 || image->names[i]; i++) {
-		print_row(image->names[i] ? image->names[i] : "-", image->id, layers, size,
+		image_print_row(image->names[i] ? image->names[i] : "-", image->id, layers, size,
 			image->created, l);
 		if (!image->names[i])
 			break;
@@ -91,7 +91,7 @@ static int image_list(const struct image_options *o, char **names, cloche_err *e
 	int r;
 
 	if (!o->json && !o->quiet)
-		print_row("NAME", "ID", "LAYERS", "SIZE", "CREATED", &l);
+		image_print_row("NAME", "ID", "LAYERS", "SIZE", "CREATED", &l);
 	r = cloche_image_list(on_image, &l, err);
 	if (r == 0 && o->json)
 		l.failed = !json_print(json_incref(l.documents));
@@ -209,7 +209,7 @@ static const struct part {
 };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
-static const struct part *find_part(const struct operands *operands, cloche_err *err)
+static const struct part *image_find_part(const struct operands *operands, cloche_err *err)
 {
 	struct near best = {0};
 	char hint[64];
@@ -232,7 +232,7 @@ static const struct part *find_part(const struct operands *operands, cloche_err 
 
 static int main_image(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	const struct part *p = find_part(operands, err);
+	const struct part *p = image_find_part(operands, err);
 	char example[80];
 
 	if (!p)

@@ -309,12 +309,12 @@ static int do_diff(const struct log_options *o, char **v, cloche_err *err)
 	return log_diff(v[0], v[2], v[3], o->json, err);
 }
 
-static int do_remove(const struct log_options *o, char **v, cloche_err *err)
+static int log_do_remove(const struct log_options *o, char **v, cloche_err *err)
 {
 	return cloche_oplog_remove(v[0], err);
 }
 
-static bool list_one(const char *sandbox, uint64_t bytes, uint64_t modified_us, void *user)
+static bool log_list_one(const char *sandbox, uint64_t bytes, uint64_t modified_us, void *user)
 {
 	char size[32];
 
@@ -331,10 +331,10 @@ static bool list_one(const char *sandbox, uint64_t bytes, uint64_t modified_us, 
 	return true;
 }
 
-static int do_list(const struct log_options *o, cloche_err *err)
+static int log_do_list(const struct log_options *o, cloche_err *err)
 {
 	json_t *all = o->json ? json_array() : NULL;
-	int r = cloche_oplog_list(list_one, all, err);
+	int r = cloche_oplog_list(log_list_one, all, err);
 
 	if (r == 0 && o->json)
 		return json_print(all) ? 0 : EXIT_CLOCHE;
@@ -349,12 +349,12 @@ static int main_log(void *ctx, const struct operands *operands, cloche_err *err)
 		int (*fn)(const struct log_options *o, char **v, cloche_err *err);
 		int most; /* operands */
 	} operations[] = {{"show", do_show, 2}, {"diff", do_diff, 4}, {"report", do_report, 2},
-		{"export", do_export, 3}, {"compact", do_compact, 2}, {"rm", do_remove, 2}};
+		{"export", do_export, 3}, {"compact", do_compact, 2}, {"rm", log_do_remove, 2}};
 	const char *name = operands->n > 1 ? operands->v[1] : "show";
 	const struct log_options *o = ctx;
 
 	if (operands->n == 0)
-		return do_list(o, err);
+		return log_do_list(o, err);
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
 		if (strcmp(operations[i].name, name) == 0 && operands->n <= operations[i].most)
 			return operations[i].fn(o, operands->v, err);

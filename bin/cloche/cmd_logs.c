@@ -44,7 +44,8 @@ static bool print_piece(bool is_stderr, uint64_t offset, const void *data, size_
 		is_stderr ? "stderr" : "stdout", "data", json_bytes(data, length)));
 }
 
-static bool on_output(bool is_stderr, uint64_t offset, const void *data, size_t length, void *user)
+static bool logs_on_output(
+	bool is_stderr, uint64_t offset, const void *data, size_t length, void *user)
 {
 	struct logs_options *o = user;
 	bool ok;
@@ -71,18 +72,18 @@ static int read_all(cloche_log *log, uint64_t *at, struct logs_options *o, cloch
 
 		if (r < 0 || piece.length == 0)
 			return r;
-		if (!on_output(piece.is_stderr, piece.offset, chunk, piece.length, o))
+		if (!logs_on_output(piece.is_stderr, piece.offset, chunk, piece.length, o))
 			return 0;
 		*at = piece.offset + piece.length;
 	}
 }
 
-static void on_interrupt(void *user, int signal_number, unsigned count)
+static void logs_on_interrupt(void *user, int signal_number, unsigned count)
 {
 	cloche_log_stop(user);
 }
 
-static bool print_end(cloche_log *log, uint64_t at)
+static bool logs_print_end(cloche_log *log, uint64_t at)
 {
 	cloche_log_extent e;
 	const char *why;
@@ -124,8 +125,8 @@ static int logs_show(cloche_log *log, struct logs_options *o, cloche_err *err)
 	terminal_filter_open(&o->filters[0], STDOUT_FILENO, false);
 	terminal_filter_open(&o->filters[1], STDERR_FILENO, false);
 	if (o->follow) {
-		interrupt_catch(on_interrupt, log);
-		r = cloche_log_follow(log, at, on_output, o, &at, err);
+		interrupt_catch(logs_on_interrupt, log);
+		r = cloche_log_follow(log, at, logs_on_output, o, &at, err);
 		interrupt_forget();
 	} else {
 		r = read_all(log, &at, o, err);
@@ -136,7 +137,7 @@ static int logs_show(cloche_log *log, struct logs_options *o, cloche_err *err)
 	if (r < 0)
 		return r;
 	if (o->json && !o->failed)
-		o->failed = !print_end(log, at) && errno != EPIPE;
+		o->failed = !logs_print_end(log, at) && errno != EPIPE;
 	if (tell_missing(log, o) || o->failed)
 		return EXIT_CLOCHE;
 	return signal_number ? 128 + signal_number : 0;

@@ -170,7 +170,7 @@ static const struct part {
 	{"suggest", "the FILE of a log", "suggest net.log", 1, false, net_suggest},
 };
 
-static const struct part *find_part(const struct operands *operands, cloche_err *err)
+static const struct part *net_find_part(const struct operands *operands, cloche_err *err)
 {
 	for (size_t i = 0; operands->n > 0 && i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (strcmp(operands->v[0], parts[i].name) == 0)
@@ -184,7 +184,7 @@ static const struct part *find_part(const struct operands *operands, cloche_err 
 static int main_net(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	struct net_options *o = ctx;
-	const struct part *p = find_part(operands, err);
+	const struct part *p = net_find_part(operands, err);
 	char example[80];
 
 	if (!p)

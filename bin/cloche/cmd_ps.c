@@ -76,7 +76,7 @@ static void ps_describe(const cloche_instance *i, char *ret, size_t size)
 	}
 }
 
-static void print_row(const char *id, const char *name, const char *state, const char *age,
+static void ps_print_row(const char *id, const char *name, const char *state, const char *age,
 	const char *provider, const char *command, struct ps_options *o)
 {
 	char line[4096];
@@ -86,7 +86,7 @@ static void print_row(const char *id, const char *name, const char *state, const
 	o->failed |= !put_row(line);
 }
 
-static bool on_instance(const cloche_instance *i, void *user)
+static bool ps_on_instance(const cloche_instance *i, void *user)
 {
 	struct ps_options *o = user;
 	const char *name = cloche_instance_info_of(i)->name,
@@ -106,8 +106,9 @@ static bool on_instance(const cloche_instance *i, void *user)
 	}
 	format_age(cloche_instance_info_of(i)->created_us, age, sizeof(age));
 	ps_describe(i, command, sizeof(command));
-	print_row(cloche_instance_id(i), *name ? name : "-", cloche_instance_info_of(i)->state_name,
-		age, *provider ? provider : "-", *command ? command : "-", o);
+	ps_print_row(cloche_instance_id(i), *name ? name : "-",
+		cloche_instance_info_of(i)->state_name, age, *provider ? provider : "-",
+		*command ? command : "-", o);
 	return !o->failed;
 }
 
@@ -121,8 +122,8 @@ static int main_ps(void *ctx, const struct operands *operands, cloche_err *err)
 			"ps: takes no operand (\"%s\")", operands->v[0]);
 	o->documents = json_array();
 	if (!o->json && !o->quiet)
-		print_row("ID", "NAME", "STATE", "CREATED", "PROVIDER", "COMMAND", o);
-	r = cloche_instance_list(o->all, on_instance, o, err);
+		ps_print_row("ID", "NAME", "STATE", "CREATED", "PROVIDER", "COMMAND", o);
+	r = cloche_instance_list(o->all, ps_on_instance, o, err);
 	if (r == 0 && o->json)
 		o->failed = !json_print(json_incref(o->documents));
 	json_decref(o->documents);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int run_detached(struct sandbox_options *o, cloche_run *run, cloche_err *err)
+static int run_run_detached(struct sandbox_options *o, cloche_run *run, cloche_err *err)
 {
 	const struct foreground f = {
 		.tty = o->tty, .interactive = o->interactive, .no_output = o->json};
@@ -20,7 +20,7 @@ static int run_detached(struct sandbox_options *o, cloche_run *run, cloche_err *
 	return foreground_detach(run, &f, err);
 }
 
-static int run_attached(struct sandbox_options *o, cloche_run *run)
+static int run_run_attached(struct sandbox_options *o, cloche_run *run)
 {
 	const struct foreground f = {.tty = foreground_has_tty(o->tty && isatty(STDIN_FILENO),
 					     o->no_tty || o->interactive || o->json),
@@ -115,7 +115,7 @@ static int main_run(void *ctx, const struct operands *operands, cloche_err *err)
 		r = cloche_run_new(o->sb, (const char *const *)operands->v, &run, err);
 	if (r < 0)
 		return r;
-	return o->detach ? run_detached(o, run, err) : run_attached(o, run);
+	return o->detach ? run_run_detached(o, run, err) : run_run_attached(o, run);
 }
 
 static const struct option options[] = {

@@ -29,7 +29,8 @@ static void srt_take(const cloche_srt_rule *rule, void *user)
 						"here", rule->here, "weaker", rule->weaker));
 }
 
-static void print_row(const char *key, const char *value, bool weaker, const char *here)
+static void srt_settings_print_row(
+	const char *key, const char *value, bool weaker, const char *here)
 {
 	int width = (int)strlen(value);
 
@@ -45,13 +46,13 @@ static void srt_print(const json_t *rules)
 	size_t i;
 
 	json_array_foreach (rules, i, rule)
-		print_row(json_string_value(json_object_get(rule, "key")),
+		srt_settings_print_row(json_string_value(json_object_get(rule, "key")),
 			json_string_value(json_object_get(rule, "value")),
 			json_is_true(json_object_get(rule, "weaker")),
 			json_string_value(json_object_get(rule, "here")));
-	print_row("files", "", false,
+	srt_settings_print_row("files", "", false,
 		"the system's, and what is listed above; srt shows the whole disk");
-	print_row("environment", "", false,
+	srt_settings_print_row("environment", "", false,
 		"nothing of yours is inside but what --env and --pass-env name");
 }
 

@@ -35,7 +35,7 @@ struct request {
 	cloche_err *err;
 };
 
-static int finish(const struct request *q)
+static int state_finish(const struct request *q)
 {
 	return q->ok ? 0 : EXIT_CLOCHE;
 }
@@ -53,7 +53,7 @@ static json_t *text_or_bytes(const char *name, const void *p, size_t n)
 }
 
 /* Print a value as one line, filtered if it goes to a terminal. With -0, print it unchanged. */
-static bool print_value(const struct request *q, const void *value, size_t n)
+static bool state_print_value(const struct request *q, const void *value, size_t n)
 {
 	struct terminal_filter f;
 	bool ok;
@@ -86,8 +86,8 @@ static int do_get(struct request *q)
 		return NOT_SET;
 	}
 	if (r == 0)
-		q->ok = print_value(q, value, n);
-	return r < 0 ? r : finish(q);
+		q->ok = state_print_value(q, value, n);
+	return r < 0 ? r : state_finish(q);
 }
 
 static int state_set(struct request *q, const char *key, size_t key_n, const char *value, size_t n)
@@ -137,7 +137,7 @@ static int do_set_key(struct request *q)
 	return state_set(q, q->v[0], strlen(q->v[0]), q->v[1], strlen(q->v[1]));
 }
 
-static int do_remove(struct request *q)
+static int state_do_remove(struct request *q)
 {
 	int r = 0;
 
@@ -213,10 +213,10 @@ static int state_list(struct request *q, cloche_state_fn fn, json_t *doc)
 		q->ok = json_print(json_incref(doc));
 	json_decref(q->others);
 	json_decref(doc);
-	return r < 0 ? r : finish(q);
+	return r < 0 ? r : state_finish(q);
 }
 
-static int do_list(struct request *q)
+static int state_do_list(struct request *q)
 {
 	return state_list(q, list_pair, json_object());
 }
@@ -236,17 +236,17 @@ struct operation {
 static const struct operation env_operations[] = {
 	{"get", 1, 1, "NAME", do_get},
 	{"set", 1, -1, "NAME=VALUE...", do_set_env},
-	{"unset", 1, -1, "NAME...", do_remove},
-	{"list", 0, 0, "", do_list},
+	{"unset", 1, -1, "NAME...", state_do_remove},
+	{"list", 0, 0, "", state_do_list},
 	{0},
 };
 
 static const struct operation kv_operations[] = {
 	{"get", 1, 1, "KEY", do_get},
 	{"set", 1, 2, "KEY [VALUE|-]", do_set_key},
-	{"rm", 1, -1, "KEY...", do_remove},
+	{"rm", 1, -1, "KEY...", state_do_remove},
 	{"keys", 0, 0, "", do_keys},
-	{"list", 0, 0, "", do_list},
+	{"list", 0, 0, "", state_do_list},
 	{"clear", 0, 0, "", do_clear},
 	{0},
 };

@@ -54,7 +54,7 @@ static bool stats_add(struct stats_options *o, const char *id)
 	return true;
 }
 
-static bool on_instance(const cloche_instance *i, void *user)
+static bool stats_on_instance(const cloche_instance *i, void *user)
 {
 	return stats_add(user, cloche_instance_id(i));
 }
@@ -110,7 +110,7 @@ static void with_limit(uint64_t used, uint64_t limit, char *ret, size_t size)
 		snprintf(ret, size, "%s", a);
 }
 
-static bool print_row(const struct watched *w, const cloche_stats *s)
+static bool stats_print_row(const struct watched *w, const cloche_stats *s)
 {
 	char line[512], memory[80], pids[48], read[32], written[32], sent[32], received[32];
 	const char *name = cloche_instance_info_of(w->i)->name;
@@ -162,7 +162,7 @@ static bool stats_show(struct stats_options *o)
 		if (all)
 			ok = json_array_append_new(all, stats_document(w, &s)) == 0;
 		else if (ok)
-			ok = !o->json   ? print_row(w, &s)
+			ok = !o->json   ? stats_print_row(w, &s)
 			     : o->watch ? json_print_dense(stats_document(w, &s))
 					: json_print(stats_document(w, &s));
 		w->before = s;
@@ -174,7 +174,7 @@ static bool stats_show(struct stats_options *o)
 	return ok && any;
 }
 
-static void on_interrupt(void *user, int signal_number, unsigned count)
+static void stats_on_interrupt(void *user, int signal_number, unsigned count)
 {
 }
 
@@ -190,7 +190,7 @@ static void stats_watch(struct stats_options *o)
 	for (size_t k = 0; k < o->n; k++)
 		(void)stats_look(o, &o->watched[k], &o->watched[k].before);
 	if (o->watch)
-		interrupt_catch(on_interrupt, NULL);
+		interrupt_catch(stats_on_interrupt, NULL);
 	if (o->n > 0)
 		sleep_ms(FIRST_MS);
 	while (stats_show(o) && o->watch && !interrupt_signal())
@@ -205,7 +205,7 @@ static int main_stats(void *ctx, const struct operands *ids, cloche_err *err)
 	for (int k = 0; k < ids->n; k++)
 		(void)stats_add(o, ids->v[k]);
 	if (ids->n == 0)
-		r = cloche_instance_list(false, on_instance, o, err);
+		r = cloche_instance_list(false, stats_on_instance, o, err);
 	if (r == 0 && (o->n > 0 || ids->n == 0))
 		stats_watch(o);
 	for (size_t k = 0; k < o->n; k++)

@@ -41,7 +41,7 @@ static void print_unisolated(const cloche_status *s)
 	json_decref(document);
 }
 
-static void print_text(const cloche_status *s)
+static void status_print_text(const cloche_status *s)
 {
 	char size[32];
 
@@ -76,7 +76,7 @@ static int main_status(void *ctx, const struct operands *operands, cloche_err *e
 	if (s && settings->json)
 		ok = json_print_text(s->json);
 	else if (s)
-		print_text(s);
+		status_print_text(s);
 	cloche_status_free(s);
 	return r < 0 ? r : ok ? 0 : EXIT_CLOCHE;
 }

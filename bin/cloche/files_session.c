@@ -14,7 +14,7 @@
 /* Readable after a signal, for functions that wait for a stream. */
 static int interrupted = -1;
 
-static void on_interrupt(void *user, int signal_number, unsigned count)
+static void files_session_on_interrupt(void *user, int signal_number, unsigned count)
 {
 	const uint64_t one = 1;
 
@@ -35,7 +35,7 @@ int files_open(const char *id, const char *user, cloche_files **ret, cloche_err 
 	cloche_instance_free(instance);
 	if (r == 0) {
 		interrupted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		interrupt_catch(on_interrupt, *ret);
+		interrupt_catch(files_session_on_interrupt, *ret);
 	}
 	return r;
 }

@@ -28,7 +28,7 @@ static bool foreground_leaves(void)
 /* Called in signal context. The first Ctrl-C goes to the command; the next ones end it, or leave it
  * if it has survived even the kill. On TERM and HUP, which are meant for us, leave the command if
  * that is possible, or else end it. */
-static void on_interrupt(void *user, int signal_number, unsigned count)
+static void foreground_on_interrupt(void *user, int signal_number, unsigned count)
 {
 	cloche_run *run = user;
 	bool key = signal_number == SIGINT || signal_number == SIGQUIT;
@@ -41,7 +41,7 @@ static void on_interrupt(void *user, int signal_number, unsigned count)
 		cloche_run_stop(run);
 }
 
-static void on_output(bool is_stderr, const void *data, size_t length, void *user)
+static void foreground_on_output(bool is_stderr, const void *data, size_t length, void *user)
 {
 	if (output_errno)
 		return;
@@ -93,9 +93,9 @@ static void foreground_configure(cloche_run *run)
 	if (!how->no_input && (how->interactive || how->tty || !isatty(STDIN_FILENO)))
 		cloche_run_set_stdin_fd(run, STDIN_FILENO);
 	if (!how->no_output)
-		cloche_run_on_output(run, on_output, run);
+		cloche_run_on_output(run, foreground_on_output, run);
 	cloche_run_on_warning(run, warn, NULL);
-	interrupt_catch(on_interrupt, run);
+	interrupt_catch(foreground_on_interrupt, run);
 	signal(SIGPIPE, SIG_IGN);
 }
 

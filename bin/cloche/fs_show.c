@@ -233,7 +233,7 @@ static void fs_watch_ready(void *user)
 	fflush(stdout);
 }
 
-static bool on_event(const cloche_files_event *event, void *user)
+static bool fs_show_on_event(const cloche_files_event *event, void *user)
 {
 	struct watching *w = user;
 	const char *change = cloche_files_change_name(event->change);
@@ -262,5 +262,5 @@ int fs_watch(const struct fs_request *q)
 	struct watching w = {.o = q->o, .path = q->v[0]};
 
 	return cloche_files_watch(
-		q->f, w.path, q->o->recursive, fs_watch_ready, on_event, &w, q->err);
+		q->f, w.path, q->o->recursive, fs_watch_ready, fs_show_on_event, &w, q->err);
 }

@@ -21,7 +21,7 @@ static void show_line(const char *line, void *user)
 		(void)put(STDERR_FILENO, "\n", 1);
 }
 
-static void on_signal(void *user, int signal_number, unsigned count)
+static void image_build_on_signal(void *user, int signal_number, unsigned count)
 {
 	cloche_image_build_stop(user);
 }
@@ -130,7 +130,7 @@ static int image_build_run(cloche_image_build *b, cloche_err *err)
 	const char *tag;
 	int r;
 
-	interrupt_catch(on_signal, b);
+	interrupt_catch(image_build_on_signal, b);
 	r = cloche_image_build_ensure(b, &tag, err);
 	if (r == 0)
 		r = cloche_image_build_store(b, NULL, err);

@@ -64,7 +64,7 @@ static bool on_stored(const cloche_image *image, void *user)
 	return true;
 }
 
-static void on_signal(void *user, int signal_number, unsigned count)
+static void image_load_on_signal(void *user, int signal_number, unsigned count)
 {
 	(void)user;
 	/* The first signal makes on_step() abort cleanly. */
@@ -95,7 +95,7 @@ static int image_get(
 	int r;
 
 	s.progress.on_terminal = !o->quiet && isatty(STDERR_FILENO);
-	interrupt_catch(on_signal, NULL);
+	interrupt_catch(image_load_on_signal, NULL);
 	if (name)
 		r = cloche_image_pull(name, &loading, err);
 	else

@@ -12,7 +12,7 @@ static void *handler_user;
 static atomic_uint count;
 static atomic_int last;
 
-static void on_signal(int signal_number)
+static void interrupt_on_signal(int signal_number)
 {
 	interrupt_fn fn = atomic_load(&handler);
 	int saved = errno;
@@ -27,7 +27,7 @@ static void on_signal(int signal_number)
 void interrupt_catch(interrupt_fn fn, void *user)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction sa = {.sa_handler = interrupt_on_signal, .sa_flags = SA_RESTART};
 
 	handler_user = user;
 	atomic_store(&handler, fn);

@@ -67,7 +67,7 @@ static bool take_value(struct pieces *w, json_t *value, size_t flags)
 }
 
 /* Print and free the value. */
-static bool print_value(json_t *value, bool by_stdio, size_t flags)
+static bool json_out_print_value(json_t *value, bool by_stdio, size_t flags)
 {
 	struct pieces w = {.by_stdio = by_stdio};
 	bool ok = take_value(&w, value, JSON_ENCODE_ANY | flags) && take_text(&w, "\n") &&
@@ -79,17 +79,17 @@ static bool print_value(json_t *value, bool by_stdio, size_t flags)
 
 bool json_print(json_t *value)
 {
-	return print_value(value, false, JSON_INDENT(2));
+	return json_out_print_value(value, false, JSON_INDENT(2));
 }
 
 bool json_print_line(json_t *value)
 {
-	return print_value(value, true, JSON_COMPACT);
+	return json_out_print_value(value, true, JSON_COMPACT);
 }
 
 bool json_print_dense(json_t *value)
 {
-	return print_value(value, false, 0);
+	return json_out_print_value(value, false, 0);
 }
 
 bool json_print_text(const char *json)

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static void print_value(char sign, const cloche_difference *d, const void *value, uint64_t length)
+static void log_diff_print_value(
+	char sign, const cloche_difference *d, const void *value, uint64_t length)
 {
 	char size[32];
 
@@ -33,9 +34,9 @@ static bool print_one(const cloche_difference *d, void *user)
 
 	if (d->part != CLOCHE_DIFFERENCE_FILE) {
 		if (d->before_length || d->before)
-			print_value('-', d, d->before, d->before_length);
+			log_diff_print_value('-', d, d->before, d->before_length);
 		if (d->kind != CLOCHE_CHANGE_DELETED)
-			print_value('+', d, d->after, d->after_length);
+			log_diff_print_value('+', d, d->after, d->after_length);
 		return !ferror(stdout);
 	}
 	printf("%c ", (int)d->kind);
@@ -52,7 +53,7 @@ static bool print_one(const cloche_difference *d, void *user)
 	return fflush(stdout) == 0 && (!d->unified || put_shown(STDOUT_FILENO, d->unified));
 }
 
-static bool print_json(const cloche_difference *d, void *user)
+static bool log_diff_print_json(const cloche_difference *d, void *user)
 {
 	static const char *const parts[] = {"file", "env", "storage"};
 	json_t *o = json_object();
@@ -118,5 +119,7 @@ int log_diff(const char *name, const char *from, const char *to, bool json, cloc
 		r = resolve(log, from, &a, err);
 	if (r == 0)
 		r = resolve(log, to, &b, err);
-	return r < 0 ? r : cloche_oplog_diff(log, a, b, json ? print_json : print_one, NULL, err);
+	return r < 0 ? r
+		     : cloche_oplog_diff(
+			       log, a, b, json ? log_diff_print_json : print_one, NULL, err);
 }

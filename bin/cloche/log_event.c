@@ -10,7 +10,7 @@
 
 enum { MAX_SHOWN = 200 };
 
-static void print_text(const json_t *value)
+static void log_event_print_text(const json_t *value)
 {
 	const char *p = json_string_value(value);
 	size_t n = json_string_length(value);
@@ -30,15 +30,15 @@ static void print_command(const json_t *args)
 	size_t i;
 
 	if (code) {
-		print_text(json_object_get(code, "runtime"));
-		print_text(json_object_get(code, "context"));
+		log_event_print_text(json_object_get(code, "runtime"));
+		log_event_print_text(json_object_get(code, "context"));
 		if (json_object_get(code, "text"))
 			putchar(':');
-		print_text(json_object_get(code, "text"));
+		log_event_print_text(json_object_get(code, "text"));
 		return;
 	}
 	json_array_foreach (json_object_get(args, "argv"), i, word)
-		print_text(word);
+		log_event_print_text(word);
 	if (json_is_true(json_object_get(args, "argv_cut")))
 		printf(" ...");
 }
@@ -70,13 +70,13 @@ static void print_printed(
 	}
 }
 
-static void print_end(const json_t *args)
+static void log_event_print_end(const json_t *args)
 {
 	json_int_t signal = json_integer_value(json_object_get(args, "signal"));
 	const json_t *failed = json_object_get(args, "failed");
 
 	if (json_is_string(failed)) {
-		print_text(failed);
+		log_event_print_text(failed);
 		return;
 	}
 	if (signal)
@@ -100,10 +100,10 @@ static void print_call(const json_t *args)
 {
 	print_command(args);
 	putchar(',');
-	print_end(args);
+	log_event_print_end(args);
 	if (json_object_get(args, "value")) {
 		printf(", value");
-		print_text(json_object_get(args, "value"));
+		log_event_print_text(json_object_get(args, "value"));
 	}
 }
 
@@ -115,23 +115,23 @@ void event_print(const cloche_operation *op)
 	if (op->exec)
 		printf(" #%u", op->exec);
 	if (strcmp(op->name, "?") == 0)
-		print_text(json_object_get(line, "op"));
+		log_event_print_text(json_object_get(line, "op"));
 	else if (strcmp(op->name, "exec.start") == 0)
 		print_command(args);
 	else if (strcmp(op->name, "exec.end") == 0)
-		print_end(args);
+		log_event_print_end(args);
 	else if (strcmp(op->name, "code.call") == 0)
 		print_call(args);
 	else if (strcmp(op->name, "sandbox.start") == 0)
-		print_text(json_object_get(args, "provider"));
+		log_event_print_text(json_object_get(args, "provider"));
 	else if (strcmp(op->name, "sandbox.end") == 0)
-		print_text(json_object_get(args, "reason"));
+		log_event_print_text(json_object_get(args, "reason"));
 	else if (strcmp(op->name, "agent.end") == 0)
-		print_text(json_object_get(args, "outcome"));
+		log_event_print_text(json_object_get(args, "outcome"));
 	else if (strcmp(op->name, "fs.skip") == 0) {
-		print_text(json_object_get(args, "path"));
+		log_event_print_text(json_object_get(args, "path"));
 		putchar(',');
-		print_text(json_object_get(args, "why"));
+		log_event_print_text(json_object_get(args, "why"));
 	}
 	json_decref(line);
 }

@@ -90,7 +90,7 @@ static void forget(struct terminal_filter *f)
 }
 
 /* The sequence is complete. */
-static void finish(struct terminal_filter *f, struct sink *out)
+static void terminal_filter_finish(struct terminal_filter *f, struct sink *out)
 {
 	if (!f->drop && terminal_sequence_passes(f))
 		emit(out, f->held, f->held_n);
@@ -188,14 +188,14 @@ static void escape(struct terminal_filter *f, unsigned char c, struct sink *out)
 	else if (f->held_n == 2 && strchr("]PX^_k", c))
 		f->state = STRING;
 	else
-		finish(f, out);
+		terminal_filter_finish(f, out);
 }
 
 static void control(struct terminal_filter *f, unsigned char c, struct sink *out)
 {
 	hold(f, c);
 	if (c >= 0x40)
-		finish(f, out);
+		terminal_filter_finish(f, out);
 }
 
 static bool string(struct terminal_filter *f, unsigned char c, struct sink *out)
@@ -208,7 +208,7 @@ static bool string(struct terminal_filter *f, unsigned char c, struct sink *out)
 	}
 	if (c == BEL && command) {
 		hold(f, c);
-		finish(f, out);
+		terminal_filter_finish(f, out);
 		return true;
 	}
 	if (c == CAN || c == SUB || ++f->string_n > STRING_MAX) {
@@ -233,7 +233,7 @@ static bool string_esc(struct terminal_filter *f, unsigned char c, struct sink *
 	if (c == '\\') {
 		hold(f, ESC);
 		hold(f, c);
-		finish(f, out);
+		terminal_filter_finish(f, out);
 		return true;
 	}
 	begin(f, ESCAPE, ESC);

@@ -75,7 +75,7 @@ static void go_on_event(struct question *q, const struct log_owner *owner)
 	question_free(q);
 }
 
-static void go_on(struct question *q, const struct log_owner *owner)
+static void attribute_go_on(struct question *q, const struct log_owner *owner)
 {
 	broker_flush_later(q->broker);
 	if (q->stream)
@@ -84,9 +84,9 @@ static void go_on(struct question *q, const struct log_owner *owner)
 		go_on_event(q, owner);
 }
 
-static void on_late(struct loop_timer *t)
+static void attribute_on_late(struct loop_timer *t)
 {
-	go_on(container_of(t, struct question, late), NULL);
+	attribute_go_on(container_of(t, struct question, late), NULL);
 }
 
 bool attribute_answer(struct broker *b, struct str payload)
@@ -103,7 +103,7 @@ bool attribute_answer(struct broker *b, struct str payload)
 	if (!q) /* the answer came too late */
 		return true;
 	owner = (struct log_owner){.pid = m.pid, .name = m.name, .program = m.program};
-	go_on(q, m.pid ? &owner : NULL);
+	attribute_go_on(q, m.pid ? &owner : NULL);
 	return true;
 }
 
@@ -119,7 +119,7 @@ static bool may_ask(struct broker *b)
 	return b->attribution.n < WAITING_MAX && b->attribution.asked < ASKED_A_SECOND;
 }
 
-static bool ask(
+static bool attribute_ask(
 	struct broker *b, const struct net_client *client, uint32_t stream, struct str event)
 {
 	struct question *q;
@@ -137,7 +137,8 @@ static bool ask(
 	DL_APPEND(b->attribution.waiting, q);
 	b->attribution.n++;
 	b->attribution.asked++;
-	if (loop_timer_set(b->loop, &q->late, clock_mono_usec() + PATIENCE_USEC, on_late) == 0 &&
+	if (loop_timer_set(
+		    b->loop, &q->late, clock_mono_usec() + PATIENCE_USEC, attribute_on_late) == 0 &&
 		helper_send_who(&b->supervisor,
 			&(struct helper_who){.number = q->number, .client = *client}) == 0 &&
 		broker_flush_supervisor(b) == 0)
@@ -148,7 +149,7 @@ static bool ask(
 
 bool attribute_request(struct stream *s)
 {
-	return ask(s->broker, &s->client, s->id, STR_NULL);
+	return attribute_ask(s->broker, &s->client, s->id, STR_NULL);
 }
 
 static bool is_a_refusal(enum net_event_kind kind)
@@ -158,5 +159,5 @@ static bool is_a_refusal(enum net_event_kind kind)
 
 bool attribute_event(struct broker *b, const struct net_event *e, struct str payload)
 {
-	return is_a_refusal(e->kind) && ask(b, &e->client, 0, payload);
+	return is_a_refusal(e->kind) && attribute_ask(b, &e->client, 0, payload);
 }

@@ -2,8 +2,8 @@
 /* Theory of operation: one loop. At start the authority's certificate is written first, because the
  * room's trust bundle waits for it. Then the configuration is read, files are loaded, and the
  * process narrows itself; only then is the first byte of the gateway read. At the end of an
- * iteration, flush() writes the lines of the log, sends the requests that became ready, and writes
- * the queued frames to the gateway. */
+ * iteration, broker_flush_gateway() writes the lines of the log, sends the requests that became
+ * ready, and writes the queued frames to the gateway. */
 #include "broker/broker.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -63,7 +63,7 @@ static void gateway_gone(struct broker *b)
 static void on_frames(struct loop_job *job);
 
 /* The gateway has taken what waited: read from it and from the origins again. */
-static void resume(struct broker *b)
+static void broker_resume(struct broker *b)
 {
 	struct stream *s, *tmp;
 
@@ -73,7 +73,7 @@ static void resume(struct broker *b)
 		response_resume(s);
 }
 
-static void flush(struct loop_job *job)
+static void broker_flush_gateway(struct loop_job *job)
 {
 	struct broker *b = container_of(job, struct broker, flush);
 	int r;
@@ -92,14 +92,14 @@ static void flush(struct loop_job *job)
 	if (chan_pending(&b->net) > OUT_HIGH)
 		b->bounds.full = true;
 	else if (b->bounds.full && chan_pending(&b->net) < OUT_LOW)
-		resume(b);
+		broker_resume(b);
 	loop_io_set(&b->net_io, (b->bounds.full ? 0 : (uint32_t)EPOLLIN) |
 					(chan_pending(&b->net) > 0 ? (uint32_t)EPOLLOUT : 0));
 }
 
 void broker_flush_later(struct broker *b)
 {
-	loop_defer(b->loop, &b->flush, flush);
+	loop_defer(b->loop, &b->flush, broker_flush_gateway);
 }
 
 /* A gateway that breaks the protocol is compromised or faulty, so it is not served. Answers have

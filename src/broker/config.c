@@ -213,7 +213,7 @@ static int open_log(struct broker *b)
 	return 0;
 }
 
-static int complete(struct broker *b)
+static int config_complete(struct broker *b)
 {
 	int r = open_log(b);
 
@@ -227,7 +227,7 @@ static int complete(struct broker *b)
 }
 
 /* Return 1 if the configuration is complete. */
-static int take(struct broker *b, struct chan_frame *f)
+static int config_take(struct broker *b, struct chan_frame *f)
 {
 	if (f->fds_n > 0 && f->type != NETCONF_LOG && f->type != NETCONF_RECORD &&
 		f->type != NETCONF_OFFLINE)
@@ -255,7 +255,7 @@ static int take(struct broker *b, struct chan_frame *f)
 	case NETCONF_OFFLINE:
 		return take_offline(b, f);
 	case NETCONF_DONE:
-		return complete(b);
+		return config_complete(b);
 	case NETCONF_OK:
 	case NETCONF_COUNTS:
 	case NETCONF_REFUSED:
@@ -303,7 +303,7 @@ static void on_conf(struct loop_io *io, uint32_t events)
 			broker_fail(b);
 			return;
 		}
-		r = take(b, &f);
+		r = config_take(b, &f);
 		chan_frame_done(&f);
 	}
 	if (r < 0) {

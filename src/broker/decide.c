@@ -128,7 +128,7 @@ struct policy_request decide_what(const struct stream *s)
 }
 
 /* Collect the body, which is judged before anything is sent. */
-static void collect(struct stream *s, size_t max)
+static void decide_collect(struct stream *s, size_t max)
 {
 	stream_go(s, STREAM_COLLECTING);
 	request_body_collect(s, max);
@@ -169,7 +169,7 @@ void decide_request(struct stream *s)
 		return;
 	/* Bytes after a WebSocket's handshake are not a body. */
 	if (whole < SIZE_MAX && s->request == REQUEST_OPEN && s->kind == NET_KIND_HTTP)
-		collect(s, whole);
+		decide_collect(s, whole);
 	else if (chain_judge_body(s) == 0)
 		request_prepare(s);
 }

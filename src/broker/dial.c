@@ -295,7 +295,7 @@ static void on_resolver_fd(struct loop_io *io, uint32_t events)
 }
 
 /* Called by the resolver to say what to wait for. */
-static void watch(void *arg, int fd, bool readable, bool writable)
+static void dial_watch(void *arg, int fd, bool readable, bool writable)
 {
 	struct broker *b = arg;
 	uint32_t events = (readable ? (uint32_t)EPOLLIN : 0) | (writable ? (uint32_t)EPOLLOUT : 0);
@@ -410,7 +410,7 @@ static int load_own_addresses(struct broker *b, struct cloche_err *err)
 
 int dial_setup(struct broker *b, struct cloche_err *err)
 {
-	struct dns_resolver_config config = {.watch = watch, .arg = b};
+	struct dns_resolver_config config = {.watch = dial_watch, .arg = b};
 	int r = load_own_addresses(b, err);
 
 	if (r == 0)

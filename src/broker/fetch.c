@@ -67,7 +67,7 @@ void fetch_judge_again(struct fetch *f)
 	stream_close(s);
 }
 
-static void on_late(struct loop_timer *t)
+static void fetch_on_late(struct loop_timer *t)
 {
 	struct fetch *f = container_of(t, struct fetch, late);
 
@@ -92,8 +92,8 @@ int fetch_start(struct fetch *f, struct broker *b, const struct fetch_request *m
 	s->idempotent = true; /* sending it twice only makes another token */
 	f->stream = s;
 	s->fetch = f;
-	if (set_head(s, m) < 0 ||
-		loop_timer_set(b->loop, &f->late, clock_mono_usec() + FETCH_USEC, on_late) < 0) {
+	if (set_head(s, m) < 0 || loop_timer_set(b->loop, &f->late, clock_mono_usec() + FETCH_USEC,
+					  fetch_on_late) < 0) {
 		stream_note(s, "no memory for a request");
 		stream_close(s);
 		return 0; /* done() reports it */

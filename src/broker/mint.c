@@ -85,7 +85,8 @@ struct mint {
 	struct host host;
 };
 
-static int answer(struct broker *b, uint32_t request, const struct host *host, enum net_mode mode)
+static int mint_answer(
+	struct broker *b, uint32_t request, const struct host *host, enum net_mode mode)
 {
 	_cleanup_(buf_donep) struct buf leaf = BUF_INIT(TLS_CERT_MAX);
 	struct net_cert m = {.request = request, .mode = mode};
@@ -112,7 +113,7 @@ static void on_protocol(struct origin_query *q, bool h2)
 	struct mint *w = container_of(q, struct mint, query);
 	struct broker *b = w->broker;
 
-	if (answer(b, w->request, &w->host, h2 ? NET_MODE_H2 : NET_MODE_HTTP1) < 0)
+	if (mint_answer(b, w->request, &w->host, h2 ? NET_MODE_H2 : NET_MODE_HTTP1) < 0)
 		broker_fail(b);
 	broker_flush_later(b);
 	mint_free(w);
@@ -138,7 +139,7 @@ void mints_free(struct broker *b)
 
 /* Ask the origin. Return 1 and the mode if it is known already, else 0; on_protocol() then
  * answers. */
-static int ask(
+static int mint_ask(
 	struct broker *b, const struct net_mint *m, const struct host *host, enum net_mode *ret)
 {
 	struct mint *w = b->minting.n < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
@@ -184,12 +185,12 @@ int mint_request(struct broker *b, const struct net_mint *m)
 	struct host host;
 
 	if (!get_host(m->host, &host) || !may_mint(b, &host))
-		return answer(b, m->request, NULL, mode);
+		return mint_answer(b, m->request, NULL, mode);
 	if (is_tunnel(b, &host, m->port))
-		return answer(b, m->request, &host, NET_MODE_TUNNEL);
+		return mint_answer(b, m->request, &host, NET_MODE_TUNNEL);
 	if (b->offline) /* a client that offers HTTP/2 can read any recording */
 		mode = m->h2 ? NET_MODE_H2 : NET_MODE_HTTP1;
-	else if (m->h2 && m->http1 && ask(b, m, &host, &mode) == 0)
+	else if (m->h2 && m->http1 && mint_ask(b, m, &host, &mode) == 0)
 		return 0;
-	return answer(b, m->request, &host, mode);
+	return mint_answer(b, m->request, &host, mode);
 }

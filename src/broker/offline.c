@@ -184,13 +184,13 @@ static const struct cassette_exchange *choose_early(struct offline *o, struct of
 
 /* --- as a connection --- */
 
-static struct playing *of(const struct upstream *u)
+static struct playing *offline_of(const struct upstream *u)
 {
 	return u->protocol;
 }
 
 /* The answer is complete: finish the stream. */
-static void finish(struct upstream *u, struct stream *s)
+static void offline_finish(struct upstream *u, struct stream *s)
 {
 	upstream_close(u);
 	stream_note(s, "from a recording");
@@ -208,7 +208,7 @@ static int add_headers(struct cassette_line *l, struct http_fields *to)
 }
 
 /* RFC 9110 6.4.1. The length is that of the recorded body. */
-static void set_framing(struct playing *p, const struct stream *s, struct http_head *h)
+static void offline_set_framing(struct playing *p, const struct stream *s, struct http_head *h)
 {
 	const struct cassette_exchange *e = p->exchange;
 	struct str given = http_fields_get(&h->fields, STR("Content-Length"));
@@ -229,12 +229,12 @@ static void set_framing(struct playing *p, const struct stream *s, struct http_h
 }
 
 /* Return false if the stream is over. */
-static bool send_head(struct upstream *u)
+static bool offline_send_head(struct upstream *u)
 {
 	_cleanup_(cassette_line_donep) struct cassette_line line = CASSETTE_LINE_INIT;
 	_cleanup_(http_head_donep) struct http_head head = HTTP_HEAD_INIT;
 	struct cloche_err err = CLOCHE_ERR_INIT;
-	struct playing *p = of(u);
+	struct playing *p = offline_of(u);
 	struct stream *s = u->stream;
 	uint64_t at = p->exchange->response_at;
 
@@ -253,7 +253,7 @@ static bool send_head(struct upstream *u)
 		return false;
 	}
 	head.version = HTTP_2; /* it may have trailers */
-	set_framing(p, s, &head);
+	offline_set_framing(p, s, &head);
 	p->has_head = true;
 	return response_head(s, &head);
 }
@@ -270,7 +270,7 @@ static void end_answer(struct upstream *u)
 {
 	_cleanup_(cassette_line_donep) struct cassette_line line = CASSETTE_LINE_INIT;
 	_cleanup_(http_fields_donep) struct http_fields trailers = HTTP_FIELDS_INIT;
-	struct playing *p = of(u);
+	struct playing *p = offline_of(u);
 	struct stream *s = u->stream;
 	const struct cassette_exchange *e = p->exchange;
 
@@ -286,14 +286,14 @@ static void end_answer(struct upstream *u)
 	}
 	drop_framing(&trailers);
 	if (response_end(s, &trailers))
-		finish(u, s);
+		offline_finish(u, s);
 }
 
 /* Send a piece of the body, as far as the gateway takes it. Return false if there is no more to do
  * now. */
 static bool send_piece(struct upstream *u)
 {
-	struct playing *p = of(u);
+	struct playing *p = offline_of(u);
 	struct stream *s = u->stream;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	size_t room = response_room(s);
@@ -328,11 +328,11 @@ static bool send_piece(struct upstream *u)
 	return false;
 }
 
-static void work(struct upstream *u)
+static void offline_work(struct upstream *u)
 {
-	struct playing *p = of(u);
+	struct playing *p = offline_of(u);
 
-	if (!u->stream || !p->exchange || (!p->has_head && !send_head(u)))
+	if (!u->stream || !p->exchange || (!p->has_head && !offline_send_head(u)))
 		return;
 	for (unsigned i = 0; i < PIECES_AT_ONCE; i++)
 		if (!u->stream || !send_piece(u))
@@ -341,9 +341,9 @@ static void work(struct upstream *u)
 		upstream_work_later(u);
 }
 
-static void answer(struct upstream *u, const struct cassette_exchange *e)
+static void offline_answer(struct upstream *u, const struct cassette_exchange *e)
 {
-	struct playing *p = of(u);
+	struct playing *p = offline_of(u);
 	struct stream *s = u->stream;
 
 	p->exchange = e;
@@ -358,7 +358,7 @@ static void answer(struct upstream *u, const struct cassette_exchange *e)
 
 static void take_body(struct upstream *u, struct stream *s)
 {
-	struct playing *p = of(u);
+	struct playing *p = offline_of(u);
 	struct str body = request_body(s);
 	struct offline *o = s->broker->offline;
 	char digest[SHA256_HEX_MAX];
@@ -370,34 +370,34 @@ static void take_body(struct upstream *u, struct stream *s)
 	if (p->exchange || !request_body_complete(s))
 		return;
 	sha256_hex(&p->digest, digest);
-	answer(u, choose(o, p->group, digest));
+	offline_answer(u, choose(o, p->group, digest));
 }
 
-static void begin(struct upstream *u, struct stream *s)
+static void offline_begin(struct upstream *u, struct stream *s)
 {
 	const struct cassette_exchange *early = NULL;
 
-	sha256_init(&of(u)->digest);
+	sha256_init(&offline_of(u)->digest);
 	if (!request_body_complete(s))
-		early = choose_early(s->broker->offline, of(u)->group);
+		early = choose_early(s->broker->offline, offline_of(u)->group);
 	if (early)
-		answer(u, early);
+		offline_answer(u, early);
 	take_body(u, s);
 }
 
-static void end(struct upstream *u)
+static void offline_end(struct upstream *u)
 {
-	cassette_reading_done(&of(u)->reading);
+	cassette_reading_done(&offline_of(u)->reading);
 	free(u->protocol);
 }
 
 /* There is no socket, and so no event. */
 static const struct upstream_ops upstream_recorded = {
-	.begin = begin,
+	.begin = offline_begin,
 	.send = take_body,
 	.resume = upstream_single_resume,
-	.work = work,
-	.end = end,
+	.work = offline_work,
+	.end = offline_end,
 };
 
 void offline_go(struct stream *s)
@@ -421,7 +421,7 @@ void offline_go(struct stream *s)
 	u->stream = s;
 	s->up = u;
 	s->keep = false;
-	begin(u, s);
+	offline_begin(u, s);
 }
 
 bool offline_is_early(const struct stream *s)

@@ -33,7 +33,7 @@ struct origin {
 struct origin_probe {
 	struct origin_probe *next, *prev;
 	struct broker *broker;
-	struct stream *stream; /* NULL: it has ended, and on_job() is about to run */
+	struct stream *stream; /* NULL: it has ended, and origin_on_job() is about to run */
 	struct origin_query *queries;
 	struct loop_timer late;
 	struct loop_job job;
@@ -147,7 +147,7 @@ static void probe_free(struct origin_probe *p)
 	free(p);
 }
 
-static void on_job(struct loop_job *job)
+static void origin_on_job(struct loop_job *job)
 {
 	struct origin_probe *p = container_of(job, struct origin_probe, job);
 	bool h2 = origin_speaks_h2(p->broker, &p->host, p->port);
@@ -169,7 +169,7 @@ void origin_probe_closed(struct stream *s)
 	s->probe = NULL;
 	p->stream = NULL;
 	loop_timer_clear(&p->late);
-	loop_defer(s->broker->loop, &p->job, on_job);
+	loop_defer(s->broker->loop, &p->job, origin_on_job);
 }
 
 void origin_probed(struct stream *s, struct upstream *u)
@@ -181,7 +181,7 @@ void origin_probed(struct stream *s, struct upstream *u)
 	stream_close(s);
 }
 
-static void on_late(struct loop_timer *t)
+static void origin_on_late(struct loop_timer *t)
 {
 	stream_close(container_of(t, struct origin_probe, late)->stream);
 }
@@ -194,7 +194,8 @@ static struct origin_probe *probe_new(
 
 	if (s)
 		s->logged = true; /* no request is sent */
-	if (!s || loop_timer_set(b->loop, &p->late, clock_mono_usec() + PROBE_USEC, on_late) < 0) {
+	if (!s || loop_timer_set(
+			  b->loop, &p->late, clock_mono_usec() + PROBE_USEC, origin_on_late) < 0) {
 		if (s)
 			stream_close(s);
 		free(p);

@@ -38,8 +38,8 @@ static json_t *text(struct str s)
 	return v ? v : json_string("");
 }
 
-/* Return whether the room's connection has to be closed after the answer, because the rest of the
- * request is too long to wait for. */
+/* Return whether the room's connection has to be closed after the answer, because the rest
+ * of the request is too long to wait for. */
 static bool must_close(const struct stream *s)
 {
 	return s->request != REQUEST_ENDED && s->kind == NET_KIND_HTTP &&
@@ -76,7 +76,8 @@ struct answer_field {
 	struct str name, value;
 };
 
-static void get_field(const void *of, unsigned i, struct str *ret_name, struct str *ret_value)
+static void refuse_get_field(
+	const void *of, unsigned i, struct str *ret_name, struct str *ret_value)
 {
 	const struct answer_field *v = of;
 
@@ -84,10 +85,10 @@ static void get_field(const void *of, unsigned i, struct str *ret_name, struct s
 	*ret_value = v[i].value;
 }
 
-static int send_head(
+static int refuse_send_head(
 	struct stream *s, const struct net_response *m, const struct answer_field *v, unsigned n)
 {
-	const struct cassette_headers headers = {n, get_field, v};
+	const struct cassette_headers headers = {n, refuse_get_field, v};
 	struct net_fields_out f;
 
 	tape_response(s, m, &headers);
@@ -122,7 +123,7 @@ static int send_grpc_status(struct stream *s, unsigned status, const json_t *obj
 	}
 	fields[1].value = str_from(number);
 	fields[2].value = str_trim(buf_str(&message));
-	r = send_head(s, &m, fields, ARRAY_SIZE(fields));
+	r = refuse_send_head(s, &m, fields, ARRAY_SIZE(fields));
 	return r < 0 ? r : send_end(s);
 }
 
@@ -135,7 +136,7 @@ static int send_answer(struct stream *s, unsigned status, struct str body)
 		.close = must_close(s)};
 	static const struct answer_field fields[] = {{STR("Content-Type"), STR("application/json")},
 		{STR("Cache-Control"), STR("no-store")}};
-	int r = send_head(s, &m, fields, ARRAY_SIZE(fields));
+	int r = refuse_send_head(s, &m, fields, ARRAY_SIZE(fields));
 
 	if (s->is_head)
 		body = STR_NULL;
@@ -158,7 +159,7 @@ static int send_object(struct stream *s, unsigned status, const json_t *object)
 	return send_answer(s, status, buf_str(&body));
 }
 
-static void answer(struct stream *s, unsigned status, const json_t *object)
+static void refuse_answer(struct stream *s, unsigned status, const json_t *object)
 {
 	int r;
 
@@ -178,7 +179,7 @@ static void refuse(
 	if (!allowed || kind == NETLOG_REQUEST)
 		tape_refused(s, status);
 	if (fits)
-		answer(s, status, object);
+		refuse_answer(s, status, object);
 	json_decref(object);
 	log_result(s, kind, allowed);
 	if (fits)
@@ -245,7 +246,8 @@ void refuse_offline(struct stream *s, const char *message)
 	refuse(s, 403, describe(s, "not_recorded", str_from(message)), NETLOG_REQUEST, false);
 }
 
-/* End what is under way. Return the object of the answer, or NULL if none can be sent any more. */
+/* End what is under way. Return the object of the answer, or NULL if none can be sent any
+ * more. */
 static json_t *begin_answer(struct stream *s, const char *error, const char *message)
 {
 	if (stream_is_over(s))

@@ -131,7 +131,7 @@ static void move(struct stream *s, const struct verdict *v)
 }
 
 /* The new policy allows s, too: let it go on if what was done under the old one is enough. */
-static bool go_on(struct stream *s, const struct verdict *v)
+static bool reload_go_on(struct stream *s, const struct verdict *v)
 {
 	const struct allow_rule *was = s->verdict.rule;
 
@@ -153,7 +153,7 @@ static bool judge_again(struct stream *s)
 	struct verdict v;
 
 	/* Without memory the verdict is a refusal. */
-	if (policy_decide(s->broker->policy, &req, &v) == 0 && v.allow && go_on(s, &v))
+	if (policy_decide(s->broker->policy, &req, &v) == 0 && v.allow && reload_go_on(s, &v))
 		return true;
 	break_off(s, &req, &v);
 	return false;
@@ -225,7 +225,7 @@ static int replace(struct reload *r)
 
 /* DONE has come: apply the policy, and answer in any case. If the client has gone before DONE was
  * read, nothing is done. */
-static void finish(struct reload *r)
+static void reload_finish(struct reload *r)
 {
 	struct chan_frame f;
 	int sent = chan_recv(&r->chan, &f);
@@ -267,7 +267,7 @@ static void on_reload(struct loop_io *io, uint32_t events)
 			(void)!take_source(r, &f);
 		chan_frame_done(&f);
 		if (done) {
-			finish(r);
+			reload_finish(r);
 			return;
 		}
 	}
@@ -275,12 +275,12 @@ static void on_reload(struct loop_io *io, uint32_t events)
 		reload_free(r);
 }
 
-static void on_late(struct loop_timer *t)
+static void reload_on_late(struct loop_timer *t)
 {
 	reload_free(container_of(t, struct reload, late));
 }
 
-static bool watch(struct reload *r)
+static bool reload_watch(struct reload *r)
 {
 	return loop_io_add(r->broker->loop, &r->io, r->chan.fd, EPOLLIN, on_reload) == 0;
 }
@@ -302,8 +302,9 @@ void reload_begin(struct broker *b, int fd)
 	DL_APPEND(b->reloads, r);
 	/* A reload that comes before the first policy waits for that. */
 	if (n < 0 || !r->policy ||
-		loop_timer_set(b->loop, &r->late, clock_mono_usec() + RELOAD_USEC, on_late) < 0 ||
-		(b->serving && !watch(r)))
+		loop_timer_set(b->loop, &r->late, clock_mono_usec() + RELOAD_USEC, reload_on_late) <
+			0 ||
+		(b->serving && !reload_watch(r)))
 		reload_free(r);
 }
 
@@ -312,7 +313,7 @@ void reloads_start(struct broker *b)
 	struct reload *r, *tmp;
 
 	DL_FOREACH_SAFE (b->reloads, r, tmp)
-		if (!watch(r))
+		if (!reload_watch(r))
 			reload_free(r);
 }
 

@@ -40,7 +40,7 @@ static void too_large(struct stream *s)
 	refuse_upstream(s, 413, "body_too_large", message);
 }
 
-static void collect(struct stream *s, struct str bytes)
+static void request_body_keep(struct stream *s, struct str bytes)
 {
 	struct broker *b = s->broker;
 
@@ -89,7 +89,7 @@ void request_body_add(struct stream *s, struct str bytes)
 	int r;
 
 	if (s->whole) {
-		collect(s, bytes);
+		request_body_keep(s, bytes);
 		return;
 	}
 	r = chain_request_data(s, 0, bytes, &err);

@@ -91,7 +91,7 @@ bool response_interim(struct stream *s, struct http_head *h)
 }
 
 /* RFC 9112 6.3, as the gateway is told. */
-static void set_framing(const struct http_head *h, struct net_response *m)
+static void response_set_framing(const struct http_head *h, struct net_response *m)
 {
 	bool has_length = h->flags & HTTP_HAS_LENGTH; /* also 0, for HEAD */
 
@@ -135,7 +135,7 @@ bool response_head(struct stream *s, struct http_head *h)
 	clean_head(s, h);
 	if (!response_fits(s, &h->fields, HTTP_HEAD_MAX))
 		return false;
-	set_framing(h, &m);
+	response_set_framing(h, &m);
 	s->status = h->status;
 	stream_go(s, STREAM_ANSWERING);
 	headers = tape_headers(&h->fields);

@@ -276,7 +276,7 @@ void stream_drained(struct stream *s)
 /* --- what the gateway sends --- */
 
 /* Only end-to-end fields may come; the others are written from the model. */
-static bool take_fields(struct http_fields *to, struct wire_in *fields, unsigned n)
+static bool stream_take_fields(struct http_fields *to, struct wire_in *fields, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct str name, value;
@@ -337,7 +337,7 @@ static int take_head(struct stream *s, const struct net_open *m, struct wire_in 
 		m->scheme == NET_HTTPS ? STR("https") : STR("http"), m->host, written_port(m),
 		tunnel ? STR("*") : m->target);
 
-	if (r < 0 || !take_fields(&s->head.fields, fields, m->fields_n))
+	if (r < 0 || !stream_take_fields(&s->head.fields, fields, m->fields_n))
 		return -EPROTO;
 	http_head_set_body(&s->head, http ? framing[m->body] : HTTP_BODY_NONE, m->length);
 	if (m->body == NET_BODY_NONE && means_content(m->method))
@@ -407,7 +407,7 @@ static int drop_data(struct stream *s, uint32_t n)
 	return 0;
 }
 
-static int on_data(struct stream *s, struct str payload)
+static int stream_on_data(struct stream *s, struct str payload)
 {
 	struct str bytes;
 	uint32_t id;
@@ -437,7 +437,7 @@ static int take_trailers(struct stream *s, struct wire_in *fields, unsigned n)
 	struct http_fields *f = &s->trailers;
 	int r = 0;
 
-	if (!take_fields(f, fields, n))
+	if (!stream_take_fields(f, fields, n))
 		return -EPROTO;
 	for (unsigned i = f->n; i-- > 0;) {
 		struct str name = http_fields_name(f, i);
@@ -452,7 +452,7 @@ static int take_trailers(struct stream *s, struct wire_in *fields, unsigned n)
 	return r;
 }
 
-static int on_end(struct stream *s, struct str payload)
+static int stream_on_end(struct stream *s, struct str payload)
 {
 	struct net_trailers m;
 	struct wire_in fields;
@@ -522,9 +522,9 @@ static int on_stream_frame(struct broker *b, const struct chan_frame *f)
 		return -EPROTO;
 	switch (f->type) {
 	case NET_DATA:
-		return on_data(s, f->payload);
+		return stream_on_data(s, f->payload);
 	case NET_END:
-		return on_end(s, f->payload);
+		return stream_on_end(s, f->payload);
 	case NET_RESET:
 		return on_reset(s, f->payload);
 	default:

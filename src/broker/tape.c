@@ -91,7 +91,7 @@ static bool is_on(const struct stream *s)
 	return s->track.number > 0 && !s->track.ended && s->broker->tape.fd >= 0;
 }
 
-static void get_field(const void *of, unsigned i, struct str *ret_name, struct str *ret_value)
+static void tape_get_field(const void *of, unsigned i, struct str *ret_name, struct str *ret_value)
 {
 	const struct http_fields *f = of;
 
@@ -101,7 +101,7 @@ static void get_field(const void *of, unsigned i, struct str *ret_name, struct s
 
 struct cassette_headers tape_headers(const struct http_fields *f)
 {
-	return (struct cassette_headers){.n = f ? f->n : 0, .get = get_field, .of = f};
+	return (struct cassette_headers){.n = f ? f->n : 0, .get = tape_get_field, .of = f};
 }
 
 /* Replace headers of an answer by a copy that was searched, if the answer itself is not. The search

@@ -254,7 +254,7 @@ void got_done(struct got *r)
 	buf_done(&r->text);
 }
 
-static void take_fields(struct got *r, struct wire_in *fields, unsigned n)
+static void testing_take_fields(struct got *r, struct wire_in *fields, unsigned n)
 {
 	struct str name, value;
 
@@ -275,7 +275,7 @@ static void take_data(struct rig *g, struct got *r, uint32_t stream, struct str 
 }
 
 /* One frame of the stream. */
-static void take(struct rig *g, struct got *r, const struct chan_frame *f)
+static void testing_take(struct rig *g, struct got *r, const struct chan_frame *f)
 {
 	struct wire_in in = wire_in(f->payload), fields;
 	uint32_t stream = wire_get_u32(&in), id;
@@ -288,7 +288,7 @@ static void take(struct rig *g, struct got *r, const struct chan_frame *f)
 	case NET_INTERIM:
 	case NET_HEAD:
 		test_need(net_get_response(f->payload, &m, &fields));
-		take_fields(r, &fields, m.fields_n);
+		testing_take_fields(r, &fields, m.fields_n);
 		if (f->type == NET_INTERIM) {
 			r->interims++;
 			break;
@@ -304,7 +304,7 @@ static void take(struct rig *g, struct got *r, const struct chan_frame *f)
 		break;
 	case NET_END:
 		test_need(net_get_trailers(f->payload, &trailers, &fields));
-		take_fields(r, &fields, trailers.fields_n);
+		testing_take_fields(r, &fields, trailers.fields_n);
 		r->ended = true;
 		break;
 	case NET_RESET:
@@ -337,7 +337,7 @@ void rig_collect(struct rig *g, uint32_t stream, struct got *ret, int ms)
 		}
 		in = wire_in(f.payload);
 		if (wire_get_u32(&in) == stream)
-			take(g, ret, &f);
+			testing_take(g, ret, &f);
 		chan_frame_done(&f);
 	}
 }

@@ -27,7 +27,7 @@ enum { READS_AT_ONCE = 4 };
 
 static void on_io(struct loop_io *io, uint32_t events);
 
-static void on_job(struct loop_job *job)
+static void upstream_on_job(struct loop_job *job)
 {
 	struct upstream *u = container_of(job, struct upstream, job);
 
@@ -37,7 +37,7 @@ static void on_job(struct loop_job *job)
 
 void upstream_work_later(struct upstream *u)
 {
-	loop_defer(u->broker->loop, &u->job, on_job);
+	loop_defer(u->broker->loop, &u->job, upstream_on_job);
 }
 
 static void free_upstream(struct upstream *u)
@@ -249,7 +249,7 @@ void upstream_single_event(struct upstream *u, uint32_t events)
 
 /* --- the beginning --- */
 
-static void begin(struct upstream *u, struct stream *s)
+static void upstream_begin(struct upstream *u, struct stream *s)
 {
 	if (s->probe) {
 		origin_probed(s, u);
@@ -282,7 +282,7 @@ static void established(struct upstream *u)
 		return;
 	}
 	u->stream = NULL;
-	begin(u, s);
+	upstream_begin(u, s);
 	pool_made(s, u);
 }
 
@@ -333,7 +333,7 @@ void upstream_attach(struct upstream *u, struct stream *s)
 		return;
 	}
 	s->keep = s->idempotent && s->retries == 0;
-	begin(u, s);
+	upstream_begin(u, s);
 }
 
 void upstream_new(struct stream *s, int fd)

@@ -46,7 +46,7 @@ struct h1_origin {
 	struct http_fields trailers;
 };
 
-static struct h1_origin *of(const struct upstream *u)
+static struct h1_origin *upstream_h1_of(const struct upstream *u)
 {
 	return u->protocol;
 }
@@ -68,7 +68,7 @@ int upstream_h1_start(struct upstream *u)
 
 static void h1_end(struct upstream *u)
 {
-	struct h1_origin *h = of(u);
+	struct h1_origin *h = upstream_h1_of(u);
 
 	http_body_done(&h->body);
 	http_head_done(&h->head);
@@ -89,7 +89,7 @@ static struct str body_to_send(const struct h1_origin *h)
 
 static bool h1_has_output(const struct upstream *u)
 {
-	const struct h1_origin *h = of(u);
+	const struct h1_origin *h = upstream_h1_of(u);
 
 	return !h->write_lost && (buf_len(&h->out) > 0 || body_to_send(h).n > 0);
 }
@@ -154,7 +154,7 @@ static enum tls_io write_out(struct h1_origin *h)
 
 static void h1_send(struct upstream *u, struct stream *s)
 {
-	struct h1_origin *h = of(u);
+	struct h1_origin *h = upstream_h1_of(u);
 
 	while (!h->write_lost) {
 		enum tls_io io;
@@ -188,7 +188,7 @@ static bool is_body_doubtful(const struct http_head *h)
 
 static void h1_begin(struct upstream *u, struct stream *s)
 {
-	struct h1_origin *h = of(u);
+	struct h1_origin *h = upstream_h1_of(u);
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	bool upgrade = s->kind == NET_KIND_WEBSOCKET;
 	unsigned flags = (s->te_trailers ? H1_W_TRAILERS : 0) | (upgrade ? H1_W_UPGRADE : 0);
@@ -247,7 +247,7 @@ static void let_go(struct h1_origin *h, bool reusable)
 		pool_put(u, h->idle_usec);
 }
 
-static void complete(struct h1_origin *h, size_t left_over)
+static void upstream_h1_complete(struct h1_origin *h, size_t left_over)
 {
 	struct stream *s = h->u->stream;
 	bool reusable = (h->head.flags & HTTP_KEEP_ALIVE) && h->body.framing != HTTP_BODY_CLOSE &&
@@ -296,7 +296,7 @@ static void feed_body(struct h1_origin *h, struct str *bytes)
 		case HTTP_BODY_DATA:
 			break;
 		case HTTP_BODY_DONE:
-			complete(h, bytes->n);
+			upstream_h1_complete(h, bytes->n);
 			return;
 		case HTTP_BODY_BAD:
 			response_malformed(h->u->stream, http_body_error(&h->body));
@@ -308,7 +308,7 @@ static void feed_body(struct h1_origin *h, struct str *bytes)
 /* u->protocol may be gone afterwards. */
 static void h1_take(struct upstream *u, struct str bytes)
 {
-	struct h1_origin *h = of(u);
+	struct h1_origin *h = upstream_h1_of(u);
 	struct stream *s = u->stream;
 
 	s->active = loop_now(u->broker->loop);
@@ -335,7 +335,7 @@ static void h1_take(struct upstream *u, struct str bytes)
 
 static void h1_eof(struct upstream *u, bool clean)
 {
-	struct h1_origin *h = of(u);
+	struct h1_origin *h = upstream_h1_of(u);
 	struct stream *s = u->stream;
 
 	if (!h->started && u->used && s->keep) {
@@ -347,7 +347,7 @@ static void h1_eof(struct upstream *u, bool clean)
 	}
 	if (h->in_body && http_body_eof(&h->body) == 0 &&
 		(clean || h->body.framing != HTTP_BODY_CLOSE))
-		complete(h, 0);
+		upstream_h1_complete(h, 0);
 	else
 		response_lost(s, upstream_error(u));
 }

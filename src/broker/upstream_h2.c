@@ -5,8 +5,8 @@
  * the room is behind with all answers of a connection, what comes waits in the socket: reading it
  * would help nobody.
  *
- * All writing and reading is done in work(), once for everything that happened in an iteration of
- * the loop, so that small frames of many streams share TLS records. */
+ * All writing and reading is done in upstream_h2_work(), once for everything that happened in an
+ * iteration of the loop, so that small frames of many streams share TLS records. */
 #include "broker/upstream_h2.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -32,7 +32,7 @@ enum {
 };
 #define SILENT_USEC (5 * USEC_PER_SEC)
 
-static struct h2_origin *of(const struct upstream *u)
+static struct h2_origin *upstream_h2_of(const struct upstream *u)
 {
 	return u->protocol;
 }
@@ -88,7 +88,7 @@ static void lost(struct h2_origin *o, const char *why)
 }
 
 /* Return false if the connection is broken. */
-static bool flush(struct h2_origin *o)
+static bool upstream_h2_flush(struct h2_origin *o)
 {
 	for (;;) {
 		size_t n = 0;
@@ -137,7 +137,7 @@ static bool may_read(struct h2_origin *o)
 	return false;
 }
 
-static void watch(struct h2_origin *o)
+static void upstream_h2_watch(struct h2_origin *o)
 {
 	bool out = o->u->want_out || buf_len(&o->out) > 0;
 
@@ -169,7 +169,7 @@ static bool read_some(struct h2_origin *o)
 		char why[NOTE_MAX];
 
 		snprintf(why, sizeof(why), "HTTP/2: %s", h2_error_text(o->h2));
-		(void)flush(o); /* its GOAWAY */
+		(void)upstream_h2_flush(o); /* its GOAWAY */
 		lost(o, why);
 		return false;
 	}
@@ -193,16 +193,16 @@ static void place(struct h2_origin *o)
 	}
 }
 
-static void work(struct upstream *u)
+static void upstream_h2_work(struct upstream *u)
 {
-	struct h2_origin *o = of(u);
+	struct h2_origin *o = upstream_h2_of(u);
 	int reads = 0;
 
 	while (reads < READS_AT_ONCE && !u->dead && !(reads > 0 && u->drained) && read_some(o))
 		reads++;
 	if (u->dead)
 		return;
-	if (!flush(o)) {
+	if (!upstream_h2_flush(o)) {
 		lost(o, "the connection was lost");
 		return;
 	}
@@ -211,7 +211,7 @@ static void work(struct upstream *u)
 		return;
 	if (reads > 0 && o->legs)
 		fd_acknowledge(u->fd);
-	watch(o);
+	upstream_h2_watch(o);
 	if (!u->dead && reads == READS_AT_ONCE && !u->drained)
 		upstream_work_later(u);
 }
@@ -219,17 +219,17 @@ static void work(struct upstream *u)
 static void on_event(struct upstream *u, uint32_t events)
 {
 	u->want_out = false;
-	work(u);
+	upstream_h2_work(u);
 }
 
-static void resume(struct upstream *u, struct stream *s)
+static void upstream_h2_resume(struct upstream *u, struct stream *s)
 {
 	struct leg *l = s->leg;
 
 	if (buf_len(&l->held) > 0) {
 		leg_drain(l);
 		upstream_work_later(u); /* sends the window updates */
-	} else if (of(u)->paused && may_read(of(u))) {
+	} else if (upstream_h2_of(u)->paused && may_read(upstream_h2_of(u))) {
 		upstream_work_later(u);
 	}
 }
@@ -242,14 +242,14 @@ static bool is_silent(const struct h2_origin *o)
 
 static unsigned room(const struct upstream *u)
 {
-	const struct h2_origin *o = of(u);
+	const struct h2_origin *o = upstream_h2_of(u);
 
 	return u->dead || o->going || is_silent(o) || is_held_up(o) ? 0 : h2_streams_free(o->h2);
 }
 
-static void end(struct upstream *u)
+static void upstream_h2_end(struct upstream *u)
 {
-	struct h2_origin *o = of(u);
+	struct h2_origin *o = upstream_h2_of(u);
 
 	h2_free(o->h2);
 	buf_done_wiped(&o->out);
@@ -270,7 +270,7 @@ int upstream_h2_start(struct upstream *u)
 	/* Until the origin says how many streams it takes, assume as many as on the other
 	 * connection. */
 	if (other && other->ops == &upstream_h2)
-		config.peer_streams = h2_streams_max(of(other)->h2);
+		config.peer_streams = h2_streams_max(upstream_h2_of(other)->h2);
 
 	if (!o)
 		return -ENOMEM;
@@ -291,10 +291,10 @@ int upstream_h2_start(struct upstream *u)
 static const struct upstream_ops upstream_h2 = {
 	.begin = leg_begin,
 	.send = leg_send,
-	.resume = resume,
+	.resume = upstream_h2_resume,
 	.detach = leg_detach,
 	.event = on_event,
-	.work = work,
+	.work = upstream_h2_work,
 	.room = room,
-	.end = end,
+	.end = upstream_h2_end,
 };

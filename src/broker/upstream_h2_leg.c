@@ -102,7 +102,7 @@ bool leg_take_back(struct leg *l, unsigned most)
 
 /* --- the answer --- */
 
-static void finish(struct leg *l, struct http_fields *trailers)
+static void upstream_h2_leg_finish(struct leg *l, struct http_fields *trailers)
 {
 	struct stream *s = l->s;
 	bool sent = leg_has_sent(l);
@@ -155,7 +155,7 @@ static ssize_t pass_on(struct leg *l, struct str bytes)
 	return (ssize_t)done;
 }
 
-static void on_data(void *arg, struct h2_stream *st, struct str bytes)
+static void upstream_h2_leg_on_data(void *arg, struct h2_stream *st, struct str bytes)
 {
 	struct h2_origin *o = arg;
 	struct leg *l = h2_stream_user(st);
@@ -189,7 +189,7 @@ void leg_drain(struct leg *l)
 	if (buf_len(&l->held) > 0)
 		return;
 	if (l->response_ended)
-		finish(l, &l->trailers);
+		upstream_h2_leg_finish(l, &l->trailers);
 	else
 		buf_done(&l->held);
 }
@@ -213,14 +213,14 @@ static void on_head(void *arg, struct h2_stream *st, struct http_head *h)
 		(void)!response_head(l->s, h);
 }
 
-static void on_end(void *arg, struct h2_stream *st, struct http_fields *trailers)
+static void upstream_h2_leg_on_end(void *arg, struct h2_stream *st, struct http_fields *trailers)
 {
 	struct leg *l = h2_stream_user(st);
 
 	if (!l)
 		return;
 	if (buf_len(&l->held) == 0) {
-		finish(l, trailers);
+		upstream_h2_leg_finish(l, trailers);
 		return;
 	}
 	l->response_ended = true;
@@ -325,7 +325,7 @@ void leg_send(struct upstream *u, struct stream *s)
 	upstream_work_later(u);
 }
 
-static int send_head(struct h2_origin *o, struct leg *l)
+static int upstream_h2_leg_send_head(struct h2_origin *o, struct leg *l)
 {
 	struct stream *s = l->s;
 	bool ends = request_body_complete(s) && request_body(s).n == 0 && s->trailers.n == 0;
@@ -352,7 +352,7 @@ void leg_begin(struct upstream *u, struct stream *s)
 		l->window = H2_ORIGIN_STREAM_WINDOW;
 		l->held = BUF_INIT(WINDOW_MAX + SCRATCH);
 		l->trailers = HTTP_FIELDS_INIT;
-		r = send_head(o, l);
+		r = upstream_h2_leg_send_head(o, l);
 	}
 	if (r < 0) {
 		free(l);
@@ -387,8 +387,8 @@ void leg_detach(struct upstream *u, struct stream *s)
 }
 
 const struct h2_handlers leg_handlers = {.head = on_head,
-	.data = on_data,
-	.end = on_end,
+	.data = upstream_h2_leg_on_data,
+	.end = upstream_h2_leg_on_end,
 	.closed = on_closed,
 	.body = on_body,
 	.sent = on_sent,

@@ -53,7 +53,7 @@ static bool on_response(struct gateway *g, struct str payload, bool is_head)
 	return true;
 }
 
-static bool on_data(struct gateway *g, struct str payload)
+static bool broker_on_data(struct gateway *g, struct str payload)
 {
 	struct stream *s;
 	struct str bytes;
@@ -77,7 +77,7 @@ static bool on_data(struct gateway *g, struct str payload)
 	return true;
 }
 
-static bool on_end(struct gateway *g, struct str payload)
+static bool broker_on_end(struct gateway *g, struct str payload)
 {
 	struct net_trailers m;
 	struct wire_in fields;
@@ -95,7 +95,7 @@ static bool on_end(struct gateway *g, struct str payload)
 	return true;
 }
 
-static bool on_reset(struct gateway *g, struct str payload)
+static bool broker_on_reset(struct gateway *g, struct str payload)
 {
 	struct net_end_of_stream m;
 	struct stream *s;
@@ -111,7 +111,7 @@ static bool on_reset(struct gateway *g, struct str payload)
 	return true;
 }
 
-static bool on_credit(struct gateway *g, struct str payload)
+static bool broker_on_credit(struct gateway *g, struct str payload)
 {
 	struct net_credit m;
 	struct stream *s;
@@ -133,16 +133,16 @@ static bool handle(struct gateway *g, const struct chan_frame *f)
 {
 	switch (f->type) {
 	case NET_DATA:
-		return on_data(g, f->payload);
+		return broker_on_data(g, f->payload);
 	case NET_HEAD:
 	case NET_INTERIM:
 		return on_response(g, f->payload, f->type == NET_HEAD);
 	case NET_END:
-		return on_end(g, f->payload);
+		return broker_on_end(g, f->payload);
 	case NET_CREDIT:
-		return on_credit(g, f->payload);
+		return broker_on_credit(g, f->payload);
 	case NET_RESET:
-		return on_reset(g, f->payload);
+		return broker_on_reset(g, f->payload);
 	case NET_CERT:
 		return on_cert(g, f->payload);
 	case NET_FORGET:

@@ -186,7 +186,7 @@ static void handshake_failed(struct conn *c, const char *why)
 /* Find the host that the client means: the name that it sent, or the address that it connected to
  * if it sent none. Without a name, the client learns what is wrong from an answer, not from a
  * broken handshake. */
-static bool find_host(struct conn *c)
+static bool entry_find_host(struct conn *c)
 {
 	if (tls_conn_sni(c->tls).n == 0) {
 		conn_dest_host(c, &c->host);
@@ -242,7 +242,7 @@ static bool want_leaf(struct conn *c)
 	conn_set_timeout(c, c->g->limits->handshake_usec);
 	if (c->dead)
 		return false;
-	if (!find_host(c)) {
+	if (!entry_find_host(c)) {
 		tls_conn_refuse(c->tls, "server_name is not a canonical host name");
 		return true;
 	}

@@ -342,7 +342,7 @@ static void feed(struct conn *c, struct str *in)
 }
 
 /* The client will send no more. */
-static void on_eof(struct conn *c)
+static void h1_on_eof(struct conn *c)
 {
 	struct h1 *h = c->state;
 
@@ -375,7 +375,7 @@ static bool h1_read_once(struct conn *c)
 	n = conn_read(c, g->scratch, sizeof(g->scratch));
 	if (n <= 0) {
 		if (n != -EAGAIN)
-			on_eof(c);
+			h1_on_eof(c);
 		return false;
 	}
 	in = str_make(g->scratch, (size_t)n);

@@ -103,7 +103,8 @@ static bool scheme_fits(struct str scheme, bool tls)
 }
 
 /* An HTTP/1.0 request need not name a host. */
-static bool find_host(const struct http_head *h, const struct request_via *via, struct host *ret)
+static bool request_find_host(
+	const struct http_head *h, const struct request_via *via, struct host *ret)
 {
 	struct str host = http_head_host(h);
 
@@ -122,7 +123,7 @@ static const struct request_refusal *refusal_of(
 		return &refuse_trace;
 	if (h->flags & HTTP_EXPECT_OTHER)
 		return &refuse_expect;
-	if (!find_host(h, via, &ret->host))
+	if (!request_find_host(h, via, &ret->host))
 		return &refuse_host;
 	if (!scheme_fits(http_head_scheme(h), via->tls))
 		return &refuse_scheme;

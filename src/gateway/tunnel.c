@@ -95,7 +95,7 @@ static void end_up(struct tunnel *t)
 		stream_send_end(&t->stream, NULL);
 }
 
-static void on_eof(struct tunnel *t, bool clean)
+static void tunnel_on_eof(struct tunnel *t, bool clean)
 {
 	struct conn *c = t->c;
 
@@ -161,7 +161,7 @@ static bool tunnel_read_once(struct conn *c)
 	struct str waiting = str_prefix(buf_str(&c->in), max);
 	ssize_t n;
 
-	if (max == 0) { /* on_credit() resumes reading */
+	if (max == 0) { /* tunnel_on_credit() resumes reading */
 		conn_want_read(c, false);
 		return false;
 	}
@@ -178,7 +178,7 @@ static bool tunnel_read_once(struct conn *c)
 		return pass_up(t, str_make(c->g->scratch, (size_t)n)) &&
 		       ((size_t)n == max || conn_has_buffered(c));
 	if (n != -EAGAIN)
-		on_eof(t, n == 0);
+		tunnel_on_eof(t, n == 0);
 	return false;
 }
 
@@ -193,7 +193,7 @@ static void tunnel_readable(struct conn *c)
 	conn_read_turn(c, tunnel_read_once);
 }
 
-static void on_credit(struct stream *s, uint32_t n)
+static void tunnel_on_credit(struct stream *s, uint32_t n)
 {
 	struct tunnel *t = owner(s);
 
@@ -245,7 +245,7 @@ static void follow(struct ws_reader *r, struct str bytes)
 	} while (result == WS_HEAD || result == WS_DATA);
 }
 
-static void on_data(struct stream *s, struct str bytes)
+static void tunnel_on_data(struct stream *s, struct str bytes)
 {
 	struct tunnel *t = owner(s);
 
@@ -270,7 +270,7 @@ static void tunnel_drained(struct conn *c)
 		(void)shutdown(c->fd, SHUT_WR);
 }
 
-static void on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
+static void tunnel_on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
 {
 	struct tunnel *t = owner(s);
 	struct conn *c = t->c;
@@ -285,7 +285,7 @@ static void on_end(struct stream *s, uint16_t fields_n, struct wire_in *fields)
 		tunnel_drained(c);
 }
 
-static void on_reset(struct stream *s, enum net_reset why)
+static void tunnel_on_reset(struct stream *s, enum net_reset why)
 {
 	struct tunnel *t = owner(s);
 
@@ -298,10 +298,10 @@ static void on_reset(struct stream *s, enum net_reset why)
 static const struct stream_ops tunnel_stream_ops = {
 	.interim = on_interim,
 	.head = on_head,
-	.data = on_data,
-	.end = on_end,
-	.reset = on_reset,
-	.credit = on_credit,
+	.data = tunnel_on_data,
+	.end = tunnel_on_end,
+	.reset = tunnel_on_reset,
+	.credit = tunnel_on_credit,
 };
 
 /* --- the stage --- */

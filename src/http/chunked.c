@@ -89,7 +89,7 @@ void chunked_done(struct chunked_decoder *d)
 	buf_done(&d->line);
 }
 
-static enum chunked_result broken(struct chunked_decoder *d, enum chunked_error e)
+static enum chunked_result chunked_broken(struct chunked_decoder *d, enum chunked_error e)
 {
 	d->error = e;
 	d->state = BROKEN;
@@ -127,9 +127,9 @@ static enum chunked_result extension_byte(struct chunked_decoder *d, char c)
 {
 	d->state = (uint8_t)after_extension_byte(d->state, c);
 	if (d->state == BROKEN)
-		return broken(d, CHUNKED_E_EXTENSION);
+		return chunked_broken(d, CHUNKED_E_EXTENSION);
 	if (d->state != SIZE_LF && ++d->extension_bytes > CHUNKED_EXTENSION_MAX)
-		return broken(d, CHUNKED_E_EXTENSION);
+		return chunked_broken(d, CHUNKED_E_EXTENSION);
 	return CHUNKED_MORE;
 }
 
@@ -152,13 +152,13 @@ static enum chunked_result framing_byte(struct chunked_decoder *d, char c)
 		}
 		digit = parse_hex_digit(c);
 		if (digit < 0 || d->digits == SIZE_DIGITS)
-			return broken(d, CHUNKED_E_SIZE);
+			return chunked_broken(d, CHUNKED_E_SIZE);
 		d->left = d->left << 4 | (unsigned)digit;
 		d->digits++;
 		return CHUNKED_MORE;
 	}
 	if (c != (d->state == DATA_CR ? '\r' : '\n'))
-		return broken(d, CHUNKED_E_LINE_END);
+		return chunked_broken(d, CHUNKED_E_LINE_END);
 	if (d->state == SIZE_LF) {
 		d->state = d->left ? CHUNK_DATA : TRAILERS;
 		d->digits = 0;
@@ -203,12 +203,12 @@ static enum chunked_result trailers(struct chunked_decoder *d, struct str *in)
 	take += complete;
 	if (take > HTTP_TRAILERS_MAX - d->trailer_bytes) {
 		d->trailer_error = H1_E_TRAILERS_TOO_LARGE;
-		return broken(d, CHUNKED_E_TRAILER);
+		return chunked_broken(d, CHUNKED_E_TRAILER);
 	}
 	d->trailer_bytes += take;
 	if (buf_add(&d->line, in->p, take) < 0) {
 		d->trailer_error = H1_E_NO_MEMORY;
-		return broken(d, CHUNKED_E_TRAILER);
+		return chunked_broken(d, CHUNKED_E_TRAILER);
 	}
 	*in = str_from_index(*in, take);
 	if (!complete)
@@ -216,7 +216,7 @@ static enum chunked_result trailers(struct chunked_decoder *d, struct str *in)
 	d->trailer_error = trailer_line(d, buf_str(&d->line));
 	buf_clear(&d->line);
 	if (d->trailer_error != H1_E_OK)
-		return broken(d, CHUNKED_E_TRAILER);
+		return chunked_broken(d, CHUNKED_E_TRAILER);
 	return CHUNKED_MORE;
 }
 

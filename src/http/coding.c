@@ -89,7 +89,7 @@ static bool charge_zstd(struct stage *st, struct coding_budget *b)
 	return b->used <= b->max;
 }
 
-static bool begin(struct stage *st, struct coding_budget *b)
+static bool coding_begin(struct stage *st, struct coding_budget *b)
 {
 	st->z = (z_stream){.zalloc = take_items, .zfree = give_back, .opaque = b};
 	switch (st->coding) {
@@ -125,7 +125,7 @@ int coding_decoder_new(
 		struct stage *st = &d->stages[d->n++];
 
 		st->coding = list->v[i];
-		if (!begin(st, d->budget))
+		if (!coding_begin(st, d->budget))
 			return -ENOMEM;
 		if (d->n > 1) {
 			st->mem = malloc(BETWEEN);

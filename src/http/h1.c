@@ -42,7 +42,7 @@ const char *h1_error_text(enum h1_error e)
 	return errors[e].text;
 }
 
-static void begin(struct h1_parser *p, struct http_head *head)
+static void h1_begin_head(struct h1_parser *p, struct http_head *head)
 {
 	http_head_clear(head);
 	head->is_request = p->is_request;
@@ -54,18 +54,18 @@ static void begin(struct h1_parser *p, struct http_head *head)
 void h1_parser_request(struct h1_parser *p, struct http_head *head)
 {
 	*p = (struct h1_parser){.is_request = true};
-	begin(p, head);
+	h1_begin_head(p, head);
 }
 
 void h1_parser_response(struct h1_parser *p, struct http_head *head, unsigned opt)
 {
 	*p = (struct h1_parser){.opt = opt};
-	begin(p, head);
+	h1_begin_head(p, head);
 }
 
 void h1_parser_next(struct h1_parser *p)
 {
-	begin(p, p->head);
+	h1_begin_head(p, p->head);
 	if (++p->interim > HTTP_INTERIM_MAX) {
 		p->error = H1_E_TOO_MANY_INTERIM;
 		p->state = STATE_ERROR;

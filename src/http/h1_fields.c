@@ -39,7 +39,8 @@ static void nominate(struct http_fields *f, struct str name)
 		f->v[i].hop = true;
 }
 
-static enum h1_error connection(struct http_fields *f, struct str list, struct facts *facts)
+static enum h1_error h1_fields_connection(
+	struct http_fields *f, struct str list, struct facts *facts)
 {
 	struct str option;
 
@@ -75,7 +76,7 @@ static enum h1_error collect(struct http_fields *f, struct facts *facts)
 		if (id == HTTP_F_TE)
 			facts->te_trailers |= http_list_has(value, STR("trailers"));
 		else if (id == HTTP_F_CONNECTION)
-			e = connection(f, value, facts);
+			e = h1_fields_connection(f, value, facts);
 		else if (id == HTTP_F_CONTENT_LENGTH)
 			facts->same_lengths &=
 				str_eq(value, http_fields_value(f, facts->seen[id].first));
@@ -93,7 +94,7 @@ static struct str first_value(
 }
 
 /* RFC 9112 3.2: one Host, and the same as in an absolute target. */
-static enum h1_error host(struct http_head *h, const struct facts *facts)
+static enum h1_error h1_fields_host(struct http_head *h, const struct facts *facts)
 {
 	struct str value, name;
 	uint16_t port, standard;
@@ -147,7 +148,7 @@ static bool is_one_length(struct str *value)
 	return true;
 }
 
-static enum h1_error length(struct http_head *h, const struct facts *facts)
+static enum h1_error h1_fields_length(struct http_head *h, const struct facts *facts)
 {
 	struct str value = first_value(h, facts, HTTP_F_CONTENT_LENGTH);
 	uint64_t n;
@@ -182,12 +183,12 @@ static void upgrade(struct http_head *h, const struct facts *facts)
 		h->flags |= HTTP_UPGRADE_WS;
 }
 
-static enum h1_error finish_request(struct http_head *h, const struct facts *facts)
+static enum h1_error h1_fields_finish_request(struct http_head *h, const struct facts *facts)
 {
 	bool has_length = facts->seen[HTTP_F_CONTENT_LENGTH].n,
 	     has_encoding = facts->seen[HTTP_F_TRANSFER_ENCODING].n;
 	unsigned expects = facts->seen[HTTP_F_EXPECT].n;
-	enum h1_error e = host(h, facts);
+	enum h1_error e = h1_fields_host(h, facts);
 
 	if (e != H1_E_OK)
 		return e;
@@ -196,7 +197,7 @@ static enum h1_error finish_request(struct http_head *h, const struct facts *fac
 	if (has_encoding)
 		e = encoding(h, facts);
 	else if (has_length)
-		e = length(h, facts);
+		e = h1_fields_length(h, facts);
 	if (e != H1_E_OK)
 		return e;
 	/* RFC 9110 10.1.1: ignore 100-continue if there is no body, or from HTTP/1.0. */
@@ -225,7 +226,8 @@ static void drop_body(struct http_head *h, const struct facts *facts)
 }
 
 /* RFC 9112 6.3 for responses. */
-static enum h1_error finish_response(struct http_head *h, const struct facts *facts, unsigned opt)
+static enum h1_error h1_fields_finish_response(
+	struct http_head *h, const struct facts *facts, unsigned opt)
 {
 	bool has_length = facts->seen[HTTP_F_CONTENT_LENGTH].n,
 	     has_encoding = facts->seen[HTTP_F_TRANSFER_ENCODING].n;
@@ -240,7 +242,7 @@ static enum h1_error finish_response(struct http_head *h, const struct facts *fa
 	}
 	h->body = HTTP_BODY_CLOSE;
 	if (has_length)
-		e = length(h, facts);
+		e = h1_fields_length(h, facts);
 	if (e == H1_E_OK && has_encoding)
 		e = encoding(h, facts);
 	if (e != H1_E_OK)
@@ -267,5 +269,6 @@ enum h1_error h1_finish(struct h1_parser *p)
 		h->flags |= HTTP_KEEP_ALIVE;
 	if (facts.te_trailers)
 		h->flags |= HTTP_TE_TRAILERS;
-	return p->is_request ? finish_request(h, &facts) : finish_response(h, &facts, p->opt);
+	return p->is_request ? h1_fields_finish_request(h, &facts)
+			     : h1_fields_finish_response(h, &facts, p->opt);
 }

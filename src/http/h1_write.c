@@ -17,7 +17,7 @@ struct writer {
 	int r;           /* first failure of the buffer */
 };
 
-static void add(struct writer *w, struct str s)
+static void h1_write_add(struct writer *w, struct str s)
 {
 	if (w->r >= 0)
 		w->r = buf_add_str(w->out, s);
@@ -28,7 +28,7 @@ static void add_checked(struct writer *w, bool ok, struct str s, const char *wha
 	if (!ok && !w->bad)
 		w->bad = what;
 	if (!w->bad)
-		add(w, s);
+		h1_write_add(w, s);
 }
 
 static void add_number(struct writer *w, uint64_t n)
@@ -61,9 +61,9 @@ static void add_field(struct writer *w, struct str name, struct str value)
 
 static void add_length(struct writer *w, uint64_t length)
 {
-	add(w, STR("Content-Length: "));
+	h1_write_add(w, STR("Content-Length: "));
 	add_number(w, length);
-	add(w, STR("\r\n"));
+	h1_write_add(w, STR("\r\n"));
 }
 
 static void add_fields(struct writer *w, const struct http_fields *f)
@@ -94,16 +94,16 @@ static void add_connection(struct writer *w, const struct http_head *h, unsigned
 	else if (flags & H1_W_UPGRADE)
 		add_field(w, STR("Upgrade"), http_fields_value(f, (unsigned)upgrade));
 	if (flags & H1_W_TRAILERS)
-		add(w, STR("TE: trailers\r\n"));
+		h1_write_add(w, STR("TE: trailers\r\n"));
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		if (!(flags & options[i].flag))
 			continue;
-		add(w, str_from(before));
-		add(w, options[i].option);
+		h1_write_add(w, str_from(before));
+		h1_write_add(w, options[i].option);
 		before = ", ";
 	}
 	if (before[0] == ',')
-		add(w, STR("\r\n"));
+		h1_write_add(w, STR("\r\n"));
 }
 
 static int finish(struct writer *w, size_t before, struct cloche_err *err)
@@ -125,15 +125,15 @@ static void request_line(struct writer *w, const struct http_head *h)
 	struct str method = http_head_method(h), target = http_head_target(h);
 
 	add_checked(w, h->is_request && http_is_method(method), method, "a malformed method");
-	add(w, STR(" "));
+	h1_write_add(w, STR(" "));
 	add_checked(w, http_is_target(target), target, "a malformed target");
-	add(w, STR(" HTTP/1.1\r\nHost: "));
+	h1_write_add(w, STR(" HTTP/1.1\r\nHost: "));
 	add_checked(w, http_is_host(http_head_host(h)), http_head_host(h), "a malformed host");
 	if (h->port) {
-		add(w, STR(":"));
+		h1_write_add(w, STR(":"));
 		add_number(w, h->port);
 	}
-	add(w, STR("\r\n"));
+	h1_write_add(w, STR("\r\n"));
 }
 
 int h1_write_request(
@@ -151,15 +151,15 @@ int h1_write_request(
 	request_line(&w, h);
 	add_fields(&w, &h->fields);
 	if (h->body == HTTP_BODY_CHUNKED)
-		add(&w, STR("Transfer-Encoding: chunked\r\n"));
+		h1_write_add(&w, STR("Transfer-Encoding: chunked\r\n"));
 	else if (h->body == HTTP_BODY_LENGTH)
 		add_length(&w, h->content_length);
 	else if (h->flags & HTTP_HAS_LENGTH)
 		add_length(&w, 0);
 	if ((flags & H1_W_EXPECT) && h->body != HTTP_BODY_NONE)
-		add(&w, STR("Expect: 100-continue\r\n"));
+		h1_write_add(&w, STR("Expect: 100-continue\r\n"));
 	add_connection(&w, h, flags);
-	add(&w, STR("\r\n"));
+	h1_write_add(&w, STR("\r\n"));
 	return finish(&w, before, err);
 }
 
@@ -171,7 +171,7 @@ static void response_framing(struct writer *w, const struct http_head *h)
 	if (h->status < 200 || h->status == 204)
 		return;
 	if (h->body == HTTP_BODY_CHUNKED)
-		add(w, STR("Transfer-Encoding: chunked\r\n"));
+		h1_write_add(w, STR("Transfer-Encoding: chunked\r\n"));
 	else if (h->body == HTTP_BODY_LENGTH)
 		add_length(w, h->content_length);
 	else if (h->body == HTTP_BODY_NONE && !bodiless)
@@ -195,15 +195,15 @@ int h1_write_response(struct buf *out, const struct http_head *h, unsigned flags
 		w.bad = "a body where there cannot be one";
 	if (h->body == HTTP_BODY_CLOSE)
 		flags |= H1_W_CLOSE;
-	add(&w, STR("HTTP/1.1 "));
+	h1_write_add(&w, STR("HTTP/1.1 "));
 	add_number(&w, h->status);
-	add(&w, STR(" "));
+	h1_write_add(&w, STR(" "));
 	add_checked(&w, http_is_reason(reason), reason, "a malformed reason");
-	add(&w, STR("\r\n"));
+	h1_write_add(&w, STR("\r\n"));
 	add_fields(&w, &h->fields);
 	response_framing(&w, h);
 	add_connection(&w, h, flags & ~(unsigned)H1_W_TRAILERS);
-	add(&w, STR("\r\n"));
+	h1_write_add(&w, STR("\r\n"));
 	return finish(&w, before, NULL);
 }
 
@@ -245,12 +245,12 @@ int h1_write_last_chunk(struct buf *out, const struct http_fields *trailers)
 	struct writer w = {.out = out};
 	size_t before = buf_len(out);
 
-	add(&w, STR("0\r\n"));
+	h1_write_add(&w, STR("0\r\n"));
 	for (unsigned i = 0; trailers && i < trailers->n; i++)
 		if (http_is_trailer_name(http_fields_name(trailers, i)))
 			add_field(
 				&w, http_fields_name(trailers, i), http_fields_value(trailers, i));
-	add(&w, STR("\r\n"));
+	h1_write_add(&w, STR("\r\n"));
 	if (w.bad || w.r < 0)
 		out->tail = out->head + before;
 	return w.bad ? -EINVAL : w.r;

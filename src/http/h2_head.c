@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the decoded fields become a head of the message model, by the rules of RFC
  * 9113 8.2 and 8.3. The library has checked most of these rules (pseudo-fields, their order, lower
- * case, fields that belong to a connection). What decides where a message goes, where it ends, or
- * what bytes it may hold is checked here again, by the same functions as for HTTP/1. */
+ * case, fields that belong to a connection). What decides where a message goes, where it
+ * ends, or what bytes it may hold is checked here again, by the same functions as for HTTP/1. */
 #include "http/chunked.h"
 #include "http/h2_internal.h"
 #include "http/valid.h"
@@ -118,7 +118,7 @@ static int crumb(struct h2 *h, struct str value)
 	return too_large(h, r);
 }
 
-static int add(struct h2 *h, struct http_fields *f, struct str name, struct str value)
+static int h2_add_field(struct h2 *h, struct http_fields *f, struct str name, struct str value)
 {
 	int r = http_fields_add(f, name, value);
 
@@ -135,7 +135,7 @@ int h2_head_add(struct h2 *h, bool request, struct str name, struct str value)
 		return pseudo(h, request, name, value);
 	if (request && str_eq(name, STR("cookie")))
 		return crumb(h, value);
-	return add(h, &h->head.fields, name, value);
+	return h2_add_field(h, &h->head.fields, name, value);
 }
 
 int h2_trailer_add(struct h2 *h, struct str name, struct str value)
@@ -148,7 +148,7 @@ int h2_trailer_add(struct h2 *h, struct str name, struct str value)
 		return bad(h, "a pseudo-field in the trailers");
 	if (!http_is_trailer_name(name))
 		return 0;
-	return add(h, &h->trailers, name, value);
+	return h2_add_field(h, &h->trailers, name, value);
 }
 
 /* The port, or the default port of the scheme if there is none. */
@@ -171,7 +171,7 @@ static int set_host(struct h2 *h, struct str authority)
 }
 
 /* RFC 9113 8.3.1: Host and :authority must name the same host. */
-static int host(struct h2 *h)
+static int h2_head_host(struct h2 *h)
 {
 	struct http_head *head = &h->head;
 	const struct http_fields *f = &head->fields;
@@ -192,7 +192,7 @@ static int host(struct h2 *h)
 	return r;
 }
 
-static int length(struct h2 *h, bool end)
+static int h2_head_length(struct h2 *h, bool end)
 {
 	int i = http_fields_find_id(&h->head.fields, HTTP_F_CONTENT_LENGTH, 0);
 	uint64_t n;
@@ -210,7 +210,7 @@ static int length(struct h2 *h, bool end)
 }
 
 /* Check the fields for one hop only; none but "te: trailers" is allowed (RFC 9113 8.2.2). */
-static int connection(struct h2 *h)
+static int h2_head_connection(struct h2 *h)
 {
 	for (unsigned i = 0; i < h->head.fields.n; i++) {
 		const struct http_field *f = &h->head.fields.v[i];
@@ -231,16 +231,16 @@ static int connection(struct h2 *h)
 	return 0;
 }
 
-static int finish_request(struct h2 *h, bool end)
+static int h2_head_finish_request(struct h2 *h, bool end)
 {
 	struct http_head *head = &h->head;
 	int r = 0;
 
 	head->is_request = true;
 	if (buf_len(&h->cookie) > 0)
-		r = add(h, &head->fields, STR("cookie"), buf_str(&h->cookie));
+		r = h2_add_field(h, &head->fields, STR("cookie"), buf_str(&h->cookie));
 	if (r == 0)
-		r = host(h);
+		r = h2_head_host(h);
 	if (r < 0)
 		return r;
 	if (head->flags & HTTP_CONNECT)
@@ -250,10 +250,10 @@ static int finish_request(struct h2 *h, bool end)
 	else if (str_eq(http_head_target(head), STR("*")) &&
 		 !str_eq(http_head_method(head), STR("OPTIONS")))
 		return bad(h, "malformed :path");
-	return length(h, end);
+	return h2_head_length(h, end);
 }
 
-static int finish_response(struct h2 *h, struct h2_stream *st, bool end)
+static int h2_head_finish_response(struct h2 *h, struct h2_stream *st, bool end)
 {
 	struct http_head *head = &h->head;
 	int r;
@@ -262,7 +262,7 @@ static int finish_response(struct h2 *h, struct h2_stream *st, bool end)
 		return bad(h, "no :status");
 	if (head->status < 200 && (end || ++st->interim > HTTP_INTERIM_MAX))
 		return bad(h, "interim responses without end");
-	r = length(h, end);
+	r = h2_head_length(h, end);
 	if (st->to_head)
 		head->flags |= HTTP_TO_HEAD;
 	if (head->status < 200 || head->status == 204) /* RFC 9110 8.6 */
@@ -274,7 +274,8 @@ static int finish_response(struct h2 *h, struct h2_stream *st, bool end)
 
 int h2_head_finish(struct h2 *h, struct h2_stream *st, bool end)
 {
-	int r = h->c.role == H2_SERVER ? finish_request(h, end) : finish_response(h, st, end);
+	int r = h->c.role == H2_SERVER ? h2_head_finish_request(h, end)
+				       : h2_head_finish_response(h, st, end);
 
-	return r < 0 ? r : connection(h);
+	return r < 0 ? r : h2_head_connection(h);
 }

@@ -15,7 +15,7 @@ struct ws_reader ws_reader(enum ws_side side)
 	return (struct ws_reader){.side = side};
 }
 
-static enum ws_result broken(struct ws_reader *r, enum ws_error e)
+static enum ws_result ws_broken(struct ws_reader *r, enum ws_error e)
 {
 	r->error = e;
 	return WS_ERROR;
@@ -184,7 +184,7 @@ static enum ws_result read_head(struct ws_reader *r, struct str *in)
 		if (e == WS_E_OK)
 			return WS_HEAD;
 	}
-	return e == WS_E_OK ? WS_MORE : broken(r, e);
+	return e == WS_E_OK ? WS_MORE : ws_broken(r, e);
 }
 
 static enum ws_result read_control(struct ws_reader *r, struct str *in)
@@ -202,7 +202,7 @@ static enum ws_result read_control(struct ws_reader *r, struct str *in)
 	r->have = 0;
 	if (r->frame.opcode == WS_CLOSE)
 		e = judge_close(r);
-	return e == WS_E_OK ? give_head(r) : broken(r, e);
+	return e == WS_E_OK ? give_head(r) : ws_broken(r, e);
 }
 
 static enum ws_result read_data(struct ws_reader *r, struct str *in, struct str *ret_piece)

@@ -124,8 +124,8 @@ static int copy_contents(struct recorder *r, int fd, char *data, size_t n,
 }
 
 /* Append the entry, or only the mode if the contents have not changed. */
-static int put(struct recorder *r, struct seen *s, const struct stat *st, struct state_op *op,
-	const char *digest, struct cloche_err *err)
+static int entries_put(struct recorder *r, struct seen *s, const struct stat *st,
+	struct state_op *op, const char *digest, struct cloche_err *err)
 {
 	bool same = strcmp(s->digest, digest) == 0;
 	int e = same ? entry_of_mode(r, s, st->st_mode, err) : append(r, op, err);
@@ -166,7 +166,7 @@ int entry_of_file(
 		/* A new mode is recorded all the same. */
 		if (over && strcmp(s->digest, digest) != 0)
 			return entry_of_skip(r, s->path, (uint64_t)st->st_size, beyond, err);
-		return put(r, s, st, &op, digest, err);
+		return entries_put(r, s, st, &op, digest, err);
 	}
 	if (over) /* it has grown */
 		return entry_of_skip(r, s->path, (uint64_t)st->st_size, beyond, err);
@@ -178,5 +178,5 @@ int entry_of_file(
 			r, s->path, (uint64_t)st->st_size, "it grows while it is read", err);
 	op.is_ref = true;
 	op.object = str_from(ref);
-	return put(r, s, st, &op, ref + 7, err);
+	return entries_put(r, s, st, &op, ref + 7, err);
 }

@@ -57,7 +57,7 @@ static void take_turn(struct turns *t, int stream, uint64_t n)
 
 /* Keep as much of the piece as the limit permits. What a text takes in the entry beyond its own
  * bytes counts for the next entries. */
-static int take(
+static int printed_take(
 	struct recorder *r, struct printed *p, int stream, struct str piece, struct cloche_err *err)
 {
 	uint64_t used = r->used + p->kept, left = used < r->limit ? r->limit - used : 0;
@@ -90,14 +90,14 @@ static int copy(struct recorder *r, int dir, struct printed *p, struct cloche_er
 			e = (int)n;
 			break;
 		}
-		e = take(r, p, stream, str_make(chunk, (size_t)n), err);
+		e = printed_take(r, p, stream, str_make(chunk, (size_t)n), err);
 		at += (uint64_t)n;
 	}
 	execlog_reader_done(&log);
 	return e;
 }
 
-static int put(struct recorder *r, struct stream *p, const char *key, const char *ref_key,
+static int printed_put(struct recorder *r, struct stream *p, const char *key, const char *ref_key,
 	struct jsonout *o, struct cloche_err *err)
 {
 	int e = 0;
@@ -123,9 +123,9 @@ int printed_add(struct recorder *r, int dir, struct jsonout *o, struct cloche_er
 		p->streams[i] = (struct stream){BUF_INIT(STATE_DATA_MAX), BLOB_WRITER_INIT, ""};
 	e = copy(r, dir, p, err);
 	if (e == 0)
-		e = put(r, &p->streams[0], "stdout", "stdoutRef", o, err);
+		e = printed_put(r, &p->streams[0], "stdout", "stdoutRef", o, err);
 	if (e == 0)
-		e = put(r, &p->streams[1], "stderr", "stderrRef", o, err);
+		e = printed_put(r, &p->streams[1], "stderr", "stderrRef", o, err);
 	if (e == 0 && p->turns.count > 1) {
 		jsonout_open(o, "order", '[');
 		for (unsigned i = 0; i < p->turns.count; i++)

@@ -16,8 +16,8 @@ int recorder_open(struct recorder *r, const char *id, struct cloche_err *err)
 }
 
 /* Under the log's lock. */
-static int take(struct recorder *r, enum state_op_kind kind, struct str args, int dir,
-	enum recorder_look look, struct cloche_err *err)
+static int recorder_take_entry(struct recorder *r, enum state_op_kind kind, struct str args,
+	int dir, enum recorder_look look, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT((size_t)STATE_LINE_MAX);
 	struct jsonout o = {.b = &text};
@@ -64,7 +64,7 @@ int recorder_take(struct recorder *r, enum state_op_kind kind, struct str args, 
 	int e = state_begin(&r->state, err);
 
 	if (e == 0)
-		e = take(r, kind, args, dir, look, err);
+		e = recorder_take_entry(r, kind, args, dir, look, err);
 	r->told = MAX(r->told, r->state.log.number);
 	r->lock = fd_close(r->lock);
 	state_end(&r->state);

@@ -130,7 +130,8 @@ static void to_address(const struct net_client *m, const uint8_t address[16], ui
 	}
 }
 
-static bool find_owner(struct supervisor *s, const struct net_client *m, struct room_owner *ret)
+static bool helpers_find_owner(
+	struct supervisor *s, const struct net_client *m, struct room_owner *ret)
 {
 	struct sockaddr_storage client, server;
 
@@ -153,7 +154,7 @@ static int tell_owner(struct helper *h, struct str payload)
 	if (!helper_get_who(payload, &m) || m.client.family == 0)
 		return -EPROTO;
 	answer.number = m.number;
-	if (find_owner(s, &m.client, &owner)) {
+	if (helpers_find_owner(s, &m.client, &owner)) {
 		answer.pid = owner.pid;
 		answer.name = str_from(owner.name);
 		answer.program = str_from(owner.program);
@@ -241,7 +242,7 @@ static int read_frame(struct helper *h)
 	return r;
 }
 
-static void on_chan(struct loop_io *io, uint32_t events)
+static void helpers_on_chan(struct loop_io *io, uint32_t events)
 {
 	struct helper *h = container_of(io, struct helper, conn.io);
 	int r;
@@ -256,7 +257,7 @@ static void on_chan(struct loop_io *io, uint32_t events)
 		failed(h);
 }
 
-static void on_death(struct loop_io *io, uint32_t events)
+static void helpers_on_death(struct loop_io *io, uint32_t events)
 {
 	struct helper *h = container_of(io, struct helper, child.death);
 	struct supervisor *s = h->sup;
@@ -284,12 +285,13 @@ static int start_one(struct supervisor *s, int which, const struct program_fd *f
 	int r;
 
 	snprintf(program, sizeof(program), "cloche-%s", names[which]);
-	r = child_start(&h->child, s->loop, program, fds, fds_n, on_death, err);
+	r = child_start(&h->child, s->loop, program, fds, fds_n, helpers_on_death, err);
 	if (r < 0)
 		return r;
 	h->name = names[which];
 	h->sup = s;
-	r = conn_open(&h->conn, s->loop, TAKE_FD(channel), HELPER_MAX_PAYLOAD, MAX_OUT, on_chan);
+	r = conn_open(
+		&h->conn, s->loop, TAKE_FD(channel), HELPER_MAX_PAYLOAD, MAX_OUT, helpers_on_chan);
 	chan_refuse_fds(&h->conn.chan);
 	return r < 0 ? err_sys(err, -r, "watch %s", program) : 0;
 }

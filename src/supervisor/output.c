@@ -75,7 +75,7 @@ static void hold(struct stream *st)
 		close_to(st);
 }
 
-static void go_on(struct stream *st)
+static void output_go_on(struct stream *st)
 {
 	loop_io_remove(&st->to_io);
 	if (st->in >= 0 && !st->in_io.loop &&
@@ -287,7 +287,7 @@ static void on_client(struct loop_io *io, uint32_t events)
 		close_to(st);
 	else if (!feed(st))
 		return;
-	go_on(st);
+	output_go_on(st);
 	if (t->state != TASK_ENDED && st->in >= 0)
 		return;
 	close_to(st);
@@ -362,7 +362,7 @@ int output_prepare(struct task *t, const struct ctl_exec *m, struct chan_frame *
 	return r;
 }
 
-static int describe(struct task *t, const struct ctl_exec *m)
+static int output_describe(struct task *t, const struct ctl_exec *m)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_META);
 	_cleanup_(freep) char *cwd =
@@ -407,7 +407,7 @@ void output_open_log(struct task *t, const struct ctl_exec *m)
 	r = t->dir < 0 ? -errno : execlog_make(&t->log, t->dir, t->sup->start.log_bytes);
 	if (r < 0)
 		t->log.sys_errno = -r;
-	(void)describe(t, m);
+	(void)output_describe(t, m);
 	output_write_meta(t);
 }
 
@@ -428,7 +428,7 @@ int output_share(struct task *t, int fds[2])
 		return -EBUSY;
 	for (int i = 0; i < 2; i++) {
 		close_to(&t->streams[i]);
-		go_on(&t->streams[i]);
+		output_go_on(&t->streams[i]);
 		t->streams[i].to = TAKE_FD(fds[i]);
 	}
 	return 0;

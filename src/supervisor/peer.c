@@ -138,7 +138,7 @@ static int send_started(struct peer *p)
 }
 
 /* Tell the client why its connection ends. Return false, for callers that end it. */
-static bool refuse(struct peer *p)
+static bool peer_refuse(struct peer *p)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
@@ -178,7 +178,7 @@ static bool on_attach(struct peer *p, struct chan_frame *f)
 		!knows_word(p->sup, m.word))
 		return false;
 	if (others >= MAX_PEERS + MAX_SPARE)
-		return refuse(p);
+		return peer_refuse(p);
 	p->spare = others >= MAX_PEERS;
 	if (!p->spare)
 		loop_timer_clear(&p->patience);
@@ -253,7 +253,7 @@ static bool on_join(struct peer *p, struct chan_frame *f)
 	return true;
 }
 
-static bool on_signal(struct peer *p, struct chan_frame *f)
+static bool peer_on_signal(struct peer *p, struct chan_frame *f)
 {
 	struct ctl_signal m;
 
@@ -308,7 +308,7 @@ static const struct {
 	{CTL_START, NEW_OWNER, 3, on_start},
 	{CTL_ATTACH, NEW_GUEST, 0, on_attach},
 	{CTL_EXEC, UP, 3, on_exec},
-	{CTL_SIGNAL, UP, 0, on_signal},
+	{CTL_SIGNAL, UP, 0, peer_on_signal},
 	{CTL_RESIZE, UP, 0, on_resize},
 	{CTL_STOP, UP, 0, on_stop},
 	{CTL_JOIN, UP, 2, on_join},
@@ -329,7 +329,7 @@ static bool dispatch(struct peer *p, struct chan_frame *f)
 		if (!(permitted[i].states & state) || f->fds_n > permitted[i].max_fds)
 			return false;
 		if (p->spare && f->type != CTL_STOP)
-			return refuse(p);
+			return peer_refuse(p);
 		/* The client could not know that the sandbox has ended. */
 		return p->sup->state >= SUP_KILLED || permitted[i].handle(p, f);
 	}
@@ -395,7 +395,7 @@ static void on_io(struct loop_io *io, uint32_t events)
 		take_frames(p);
 }
 
-static void go_on(struct peer *p)
+static void peer_go_on(struct peer *p)
 {
 	p->held = false;
 	if (!p->io.loop && loop_io_add(p->sup->loop, &p->io, p->chan.fd, EPOLLIN, on_io) < 0)
@@ -414,7 +414,7 @@ void peers_begin(struct supervisor *s)
 		if (!execute(p, &p->early, &p->early_frame))
 			drop(p);
 		else if (!p->held && !p->dead)
-			go_on(p);
+			peer_go_on(p);
 		forget_early(p);
 	}
 }
@@ -425,7 +425,7 @@ void peers_go_on(struct supervisor *s)
 
 	DL_FOREACH_SAFE (s->peers.all, p, next)
 		if (p->held && !p->has_early)
-			go_on(p);
+			peer_go_on(p);
 }
 
 void peers_answer_stats(struct supervisor *s)
@@ -489,7 +489,7 @@ static void on_silence(struct loop_timer *t)
 	struct peer *p = container_of(t, struct peer, patience);
 
 	if (p->spare)
-		(void)!refuse(p);
+		(void)!peer_refuse(p);
 	drop(p);
 }
 
@@ -504,7 +504,7 @@ static void expect_attach(struct supervisor *s)
 		return;
 	DL_FOREACH (s->peers.all, p)
 		if (!p->up && !p->owner) {
-			(void)!refuse(p);
+			(void)!peer_refuse(p);
 			drop(p);
 			return;
 		}
@@ -567,7 +567,7 @@ void peers_ended(struct supervisor *s, const struct ctl_ended *m)
 }
 
 /* Return the client that waits for the end, or NULL. */
-static const struct peer *find_owner(const struct supervisor *s)
+static const struct peer *peer_find_owner(const struct supervisor *s)
 {
 	const struct peer *p = s->peers.all;
 
@@ -578,7 +578,7 @@ static const struct peer *find_owner(const struct supervisor *s)
 
 pid_t peers_owner(const struct supervisor *s)
 {
-	const struct peer *p = find_owner(s);
+	const struct peer *p = peer_find_owner(s);
 	struct ucred cred = {0};
 	socklen_t n = sizeof(cred);
 
@@ -589,7 +589,7 @@ pid_t peers_owner(const struct supervisor *s)
 
 bool peers_owner_is_gone(const struct supervisor *s)
 {
-	const struct peer *p = find_owner(s);
+	const struct peer *p = peer_find_owner(s);
 	struct pollfd f = {.fd = p ? p->chan.fd : -1, .events = POLLRDHUP};
 
 	return !p || (poll(&f, 1, 0) > 0 && f.revents & (POLLRDHUP | POLLHUP | POLLERR));

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void on_signal(struct loop_io *io, uint32_t events)
+static void program_on_signal(struct loop_io *io, uint32_t events)
 {
 	struct supervisor *s = container_of(io, struct supervisor, signals);
 	struct signalfd_siginfo info;
@@ -41,7 +41,7 @@ static int watch_signals(struct supervisor *s)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a log at the file size limit is a write error */
 	fd = loop_signalfd(&mask);
-	return fd < 0 ? fd : loop_io_add(s->loop, &s->signals, fd, EPOLLIN, on_signal);
+	return fd < 0 ? fd : loop_io_add(s->loop, &s->signals, fd, EPOLLIN, program_on_signal);
 }
 
 static bool is_socket(int fd)

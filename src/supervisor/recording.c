@@ -265,7 +265,7 @@ static void gone(struct supervisor *s)
 	}
 }
 
-static void on_chan(struct loop_io *io, uint32_t events)
+static void recording_on_chan(struct loop_io *io, uint32_t events)
 {
 	struct supervisor *s = container_of(io, struct supervisor, recording.conn.io);
 	struct chan_frame f;
@@ -290,12 +290,12 @@ static void on_chan(struct loop_io *io, uint32_t events)
 		sandbox_check_end(s);
 }
 
-static void on_death(struct loop_io *io, uint32_t events)
+static void recording_on_death(struct loop_io *io, uint32_t events)
 {
 	struct supervisor *s = container_of(io, struct supervisor, recording.child.death);
 
 	if (s->recording.conn.open)
-		on_chan(&s->recording.conn.io, 0);
+		recording_on_chan(&s->recording.conn.io, 0);
 	loop_timer_clear(&s->recording.patience);
 	child_reap(&s->recording.child);
 	sandbox_check_end(s);
@@ -314,10 +314,12 @@ int recording_start(struct supervisor *s, const int dirs[2], struct cloche_err *
 	const struct program_fd fds[] = {{theirs, RECORDING_FD}, {dirs[0], RECORDING_FD_LOGS},
 		{dirs[1], RECORDING_FD_CONTENTS}};
 
-	e = child_start(&r->child, s->loop, "cloche-recorder", fds, ARRAY_SIZE(fds), on_death, err);
+	e = child_start(&r->child, s->loop, "cloche-recorder", fds, ARRAY_SIZE(fds),
+		recording_on_death, err);
 	if (e < 0)
 		return e;
-	e = conn_open(&r->conn, s->loop, TAKE_FD(ours), RECORDING_MAX_PAYLOAD, MAX_OUT, on_chan);
+	e = conn_open(&r->conn, s->loop, TAKE_FD(ours), RECORDING_MAX_PAYLOAD, MAX_OUT,
+		recording_on_chan);
 	chan_refuse_fds(&r->conn.chan);
 	if (e == 0)
 		e = recording_send_begin(
@@ -391,7 +393,7 @@ int recording_look(struct supervisor *s, struct cloche_err *err)
 
 /* --- the end --- */
 
-static void on_late(struct loop_timer *t)
+static void recording_on_late(struct loop_timer *t)
 {
 	struct supervisor *s = container_of(t, struct supervisor, recording.patience);
 
@@ -423,8 +425,8 @@ void recording_finish(struct supervisor *s)
 	jsonout_close(&o, '}');
 	sent(s, send_event(s, RECORDING_END, RECORDING_SANDBOX_END, &o));
 	loop_timer_clear(&s->recording.patience);
-	if (loop_timer_in(s->loop, &s->recording.patience, PATIENCE, on_late) < 0)
-		on_late(&s->recording.patience);
+	if (loop_timer_in(s->loop, &s->recording.patience, PATIENCE, recording_on_late) < 0)
+		recording_on_late(&s->recording.patience);
 }
 
 void recording_forget(const struct supervisor *s)

@@ -22,7 +22,7 @@
 
 enum { MAX_FORWARDS = 64 };
 
-static void refuse(struct peer *p, uint16_t request, const struct cloche_err *err)
+static void request_refuse(struct peer *p, uint16_t request, const struct cloche_err *err)
 {
 	const struct ctl_refused m = {.request = request, .err = *err};
 
@@ -40,7 +40,7 @@ bool request_refuse_stop(struct peer *p)
 	if (!in_use)
 		return false;
 	err_set(&err, E_BUSY, "something runs in sandbox %s", p->sup->spec.id);
-	refuse(p, CTL_STOP, &err);
+	request_refuse(p, CTL_STOP, &err);
 	return true;
 }
 
@@ -95,7 +95,7 @@ bool request_layers(struct peer *p, struct chan_frame *f)
 	if (room && room_layers(room, &fds[0], &fds[1], &err) == 0)
 		peer_sent(p, ctl_send_layers_are(&p->chan, fds));
 	else
-		refuse(p, CTL_LAYERS, &err);
+		request_refuse(p, CTL_LAYERS, &err);
 	return f->payload.n == 0;
 }
 
@@ -117,7 +117,7 @@ bool request_policy(struct peer *p, struct chan_frame *f)
 	if (f->payload.n > 0 || f->fds_n != 1 || !is_unix_stream(f->fds[0]))
 		return false;
 	if (helpers_pass_policy(p->sup, f->fds[0], &err) < 0)
-		refuse(p, CTL_POLICY, &err);
+		request_refuse(p, CTL_POLICY, &err);
 	else
 		peer_sent(p, ctl_send_policy_passed(&p->chan));
 	return true;
@@ -241,7 +241,7 @@ bool request_forward(struct peer *p, struct chan_frame *frame)
 	else
 		r = start_forward(p->sup, &m, frame->fds[0], &err);
 	if (r < 0)
-		refuse(p, CTL_FORWARD, &err);
+		request_refuse(p, CTL_FORWARD, &err);
 	else
 		peer_sent(p, ctl_send_forwarded(&p->chan));
 	return true;

@@ -303,7 +303,7 @@ static void on_sweeper_done(struct loop_io *io, uint32_t events)
 
 /* Use a child process: killing what a crashed sandbox left may take a second, and this sandbox must
  * go on. */
-static void on_late(struct loop_timer *t)
+static void sandbox_on_late(struct loop_timer *t)
 {
 	struct supervisor *s = container_of(t, struct supervisor, sweeper.due);
 	struct child *c = &s->sweeper.child;
@@ -353,7 +353,7 @@ static void after_start(struct loop_job *job)
 	r = s->start.gateway ? helpers_watch(s, &err) : 0;
 	if (r == 0 && s->dir.listen < 0)
 		r = open_doors(s, &err);
-	if (r == 0 && loop_timer_in(s->loop, &s->sweeper.due, LATE_USEC, on_late) < 0)
+	if (r == 0 && loop_timer_in(s->loop, &s->sweeper.due, LATE_USEC, sandbox_on_late) < 0)
 		r = err_nomem(&err);
 	if (r < 0)
 		sandbox_fail(s, &err);

@@ -361,7 +361,7 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 	return true;
 }
 
-static const char *describe(enum roomctl_stage stage, int sys_errno)
+static const char *task_describe(enum roomctl_stage stage, int sys_errno)
 {
 	switch (stage) {
 	case ROOM_STAGE_TTY:
@@ -406,9 +406,9 @@ static bool on_failed(struct supervisor *s, struct str payload)
 	e = (int)m.sys_errno;
 	code = m.stage == ROOM_STAGE_LOOKUP ? E_COMMAND_NOT_FOUND : E_CANNOT_EXEC;
 	if (m.stage == ROOM_STAGE_LOOKUP || (m.stage == ROOM_STAGE_EXEC && e == ENOENT))
-		snprintf(text, sizeof(text), "%s", describe(m.stage, e));
+		snprintf(text, sizeof(text), "%s", task_describe(m.stage, e));
 	else
-		snprintf(text, sizeof(text), "%s: %s", describe(m.stage, e), strerror(e));
+		snprintf(text, sizeof(text), "%s: %s", task_describe(m.stage, e), strerror(e));
 	recording_exec_failed(t, text);
 	watchers_fail(t, code, e, text);
 	task_free(t);
