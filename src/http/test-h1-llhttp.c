@@ -3,6 +3,8 @@
  * rules are broken now and then. */
 #include "http/test-support.h"
 
+#include <stdio.h>
+
 #ifdef HAVE_LLHTTP
 #include "http/testing-llhttp.h"
 #include "tap.h"
