@@ -1,13 +1,14 @@
 # Git runs this in a room, by the name of each hook that is listed in githooks.c. A file that is
 # read-only there can be neither replaced nor removed. Of that git often only warns, and succeeds, so
 # that the next commit takes back what should have come. Here such a command fails, and is undone: a
-# checkout when it has ended, any other before its branch moves (reference-transaction).
+# checkout when it has ended, any other before its branch moves (reference-transaction). One that moves
+# no branch is stopped when it has written the index (post-index-change).
 hook=${0##*/}
 own=$(readlink "${0%/*}/.cloche-own")/$hook
 
 # The command of git that runs this hook, and its options, one in a line.
 list_words() {
-	tr '\0' '\n' < "/proc/$PPID/cmdline" | {
+	tr '\n\0' ' \n' < "/proc/$PPID/cmdline" | {
 		read -r name
 		name=${name##*/}
 		case $name in
@@ -141,11 +142,33 @@ refuse_move() {
 	exit 1
 }
 
-# A fast-forward can be foreseen: git notes where it was (ORIG_HEAD) before it writes files.
-refuse_forward() {
-	to=$(printf '%s\n' "$words" | tail -n 1)
-	git merge-base --is-ancestor HEAD "$to" 2>/dev/null || return 0
-	files=$(list_stuck HEAD "$to")
+# What a command of git merges: its words that name a commit.
+list_merged() {
+	value=1
+	printf '%s\n' "$words" | while IFS= read -r word; do
+		[ -z "$value" ] || { value=; continue; }
+		case $word in
+		-m | -F | -s | -X | --file | --strategy | --strategy-option | --cleanup | --into-name)
+			value=1 ;;
+		-*) ;;
+		*) git rev-parse -q --verify "$word^{commit}" ;;
+		esac
+	done
+}
+
+# A merge that brings a change that is not on the branch can be foreseen: git notes where it was
+# (ORIG_HEAD) before it writes files.
+refuse_merge() {
+	case $(printf '%s' "$words" | tr '\n' ' ') in
+	*' -s ours '* | *' -sours '* | *' --strategy=ours '* | *' --strategy ours '*) return 0 ;;
+	esac
+	files=$(list_merged | while IFS= read -r to; do
+		base=$(git merge-base HEAD "$to") || continue
+		list_stuck "$base" "$to" | while IFS= read -r file; do
+			[ "$(git rev-parse -q --verify "$base:$file")" != \
+				"$(git rev-parse -q --verify "HEAD:$file")" ] || printf '%s\n' "$file"
+		done
+	done | sort -u)
 	[ -n "$files" ] || return 0
 	say 'so nothing was merged'
 	exit 1
@@ -154,7 +177,7 @@ refuse_forward() {
 on_transaction() {
 	input=$(cat)
 	case $words.$input in
-	merge*' ORIG_HEAD') refuse_forward ;;
+	merge*' ORIG_HEAD') refuse_merge ;;
 	esac
 	moved=$(printf '%s\n' "$input" | sed -n 's/^\([0-9a-f]\{40,\} [0-9a-f]\{40,\}\) HEAD$/\1/p')
 	case $moved in
@@ -195,21 +218,53 @@ on_rebase() {
 	exit 1
 }
 
-# A stash is dropped if it could be applied, and no branch moves.
-on_stash() {
+# Whether a word of the command matches a pattern of sed.
+has_word() {
+	[ -n "$(printf '%s\n' "$words" | sed -n "1d;/^$1\$/p")" ]
+}
+
+# Whether git's own scripts run this command. What they begin is undone as a whole.
+is_part() {
+	parent=$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$PPID/status")
+	IFS= read -r line < "/proc/$parent/cmdline"
+	case $line in
+	*git-merge-*) ;;
+	*) false ;;
+	esac
+}
+
+# Whether a command of git changes files, and moves no branch. $1: 1 if it says so; the last three
+# do not.
+moves_no_branch() {
 	IFS= read -r words < "/proc/$PPID/cmdline"
 	case $words in
-	*stash*) words=$(list_words) ;;
-	*) return 0 ;;
+	*stash* | *merge* | *pick* | *revert* | *read-tree* | *restore* | *apply* | *checkout*--*) ;;
+	*) return 1 ;;
 	esac
-	case $words in
-	stash?pop* | stash?apply*) ;;
-	*) return 0 ;;
+	words=$(list_words)
+	case $1.$words in
+	1.stash?pop* | 1.stash?apply* | 1.stash?branch*) ;;
+	1.merge*) has_word '--squash' || has_word '--no-commit' ;;
+	1.cherry-pick* | 1.revert*) has_word '-[a-z]*n[a-z]*' || has_word '--no-commit' ;;
+	1.read-tree*) has_word '-[a-z]*u[a-z]*' && ! is_part ;;
+	0.checkout*) has_word '--' ;;
+	?.restore*) has_word '-[A-Za-z]*W[A-Za-z]*' || has_word '--worktree' || ! has_word '-[A-Za-z]*S[A-Za-z]*\|--staged' ;;
+	?.apply*) ! has_word '--cached' ;;
+	*) false ;;
 	esac
+}
+
+# Such a command cannot be undone, as other changes may have been in the index.
+on_index() {
+	moves_no_branch "$1" || return 0
 	files=$(with_guards diff-index -z --cached --no-renames --name-only HEAD | list_other :)
 	[ -n "$files" ] || return 0
 	unstick HEAD "$files"
-	say 'so git is stopped; the stash is kept, and the rest of it is in your files'
+	rest=
+	case $words in
+	stash*) rest=' the stash is kept, and' ;;
+	esac
+	say "so git is stopped;$rest the rest of it is in your files"
 	kill "$PPID"
 	exit 1
 }
@@ -218,7 +273,7 @@ if [ -z "$CLOCHE_UNDOES" ]; then
 	export CLOCHE_UNDOES=1
 	case $hook.$1 in
 	reference-transaction.prepared) writes_files && on_transaction "$@" ;;
-	post-index-change.1) on_stash ;;
+	post-index-change.?) on_index "$1" ;;
 	post-checkout.*) [ "$3" != 1 ] || on_checkout "$1" "$2" ;;
 	pre-rebase.*) on_rebase "$@" ;;
 	esac
