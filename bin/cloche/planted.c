@@ -20,6 +20,8 @@ static void planted_show(const cloche_planted *p, void *user)
 	if (p->set_aside)
 		say("%s%sset aside %s, %s; to put it back: %s", s->others ? p->sandbox : "",
 			s->others ? ": " : "", p->quoted, p->what, p->restore);
+	else if (p->notice)
+		say("%s%s%s", s->others ? p->sandbox : "", s->others ? ": " : "", p->what);
 	else
 		say("%s%slook at this before you use it: %s%s%s", s->others ? p->sandbox : "",
 			s->others ? ": " : "", p->quoted, p->quoted[0] ? ", " : "", p->what);

@@ -8,6 +8,7 @@
  * kept until they are taken. */
 
 #include "error.h"
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +23,8 @@ typedef struct cloche_planted {
 	const char *what;      /* a description, such as "a hook of git" */
 	const char *set_aside; /* its new path; NULL: it was only reported */
 	const char *restore;   /* a shell command that puts it back; NULL if not set aside */
+	bool notice; /* there is nothing to be looked at: `what` is a sentence about what happened
+		      */
 } cloche_planted;
 
 typedef void (*cloche_planted_fn)(const cloche_planted *thing, void *user);

@@ -69,6 +69,24 @@ static int looks_plan_config(struct carry *c, struct room_spec *spec, size_t i)
 		&ours, &m->text, &m->own_hooks);
 }
 
+/* What git may be kept from changing. */
+static int looks_plan_guard(struct carry *c, const struct room_spec *spec, size_t i)
+{
+	const struct room_mount *m = &spec->mounts[i], *around;
+	_cleanup_(freep) char *also = NULL;
+	int r;
+
+	if (!m->guard || !m->ro || m->config)
+		return 0;
+	around = &spec->mounts[m->guard - 1];
+	r = stuck_add(&c->stuck, m->source, m->target);
+	if (r == 0 && around->also) {
+		also = fs_join(around->also, room_spec_guarded(spec, m));
+		r = also ? stuck_add(&c->stuck, m->source, also) : -ENOMEM;
+	}
+	return r;
+}
+
 int looks_plan(struct look *l, struct carry *c, struct room_spec *spec, struct cloche_err *err)
 {
 	int r = 0;
@@ -79,6 +97,8 @@ int looks_plan(struct look *l, struct carry *c, struct room_spec *spec, struct c
 		r = looks_plan_mount(l, spec, &spec->mounts[i]);
 	for (size_t i = 0; r == 0 && i < spec->mounts_n; i++)
 		r = looks_plan_config(c, spec, i);
+	for (size_t i = 0; r == 0 && c->n && i < spec->mounts_n; i++)
+		r = looks_plan_guard(c, spec, i);
 	if (r == 0)
 		r = strv_copy(spec->opened, &l->opened);
 	return r < 0 ? err_nomem(err) : 0;
@@ -135,7 +155,7 @@ static int looks_keep(
 }
 
 /* Look, and keep what is found. Once only, even if the removal of the directory is interrupted. */
-static int looks_do(const struct look *l, const struct carry *c, int copies, int base, int dir,
+static int looks_do(const struct look *l, struct carry *c, int copies, int base, int dir,
 	const char *id, pid_t owner, struct cloche_err *err)
 {
 	struct look_told told = {.text = BUF_INIT(0)};
@@ -155,7 +175,7 @@ static int looks_do(const struct look *l, const struct carry *c, int copies, int
 	return r < 0 ? r : kept;
 }
 
-int looks_through(const struct look *l, const struct carry *c, int copies, struct sandbox_dir *d,
+int looks_through(const struct look *l, struct carry *c, int copies, struct sandbox_dir *d,
 	pid_t owner, struct cloche_err *err)
 {
 	if (l->mounts_n == 0 || d->fd < 0)

@@ -21,11 +21,11 @@ _warn_unused_ int looks_note(
 	struct look *l, struct sandbox_dir *d, const char *id, pid_t init, struct cloche_err *err);
 
 /* Inspect the directories, when nothing of the room runs any more, and take over what it has set in
- * configurations of git. copies: those (struct room's config_fd); -1: there are none. owner: the
- * process that waits for the end and will show the findings, 0 for none; while it lives, no other
- * process shows them. Return 0, or a failure if findings are missing or cannot be kept: the rest
- * was done. */
-_warn_unused_ int looks_through(const struct look *l, const struct carry *c, int copies,
+ * configurations of git, and tell what git could not change. copies: those (struct room's
+ * config_fd); -1: there are none. owner: the process that waits for the end and will show the
+ * findings, 0 for none; while it lives, no other process shows them. Return 0, or a failure if
+ * findings are missing or cannot be kept: the rest was done. */
+_warn_unused_ int looks_through(const struct look *l, struct carry *c, int copies,
 	struct sandbox_dir *d, pid_t owner, struct cloche_err *err);
 
 /* The same with the plan in the directory of a crashed sandbox, if there is one. The caller holds

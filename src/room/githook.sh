@@ -94,6 +94,20 @@ say() {
 		echo "cloche: $line" >&2
 	done
 	echo 'cloche: to allow it, start the sandbox with --allow-write FILE for each' >&2
+	note_files
+}
+
+# Leave the names where the supervisor looks for them in the end (workspace/stuck.h).
+note_files() {
+	copy=$(readlink "$(git rev-parse --git-common-dir)/config")
+	top=$(git rev-parse --show-toplevel)
+	case $copy in
+	/run/cloche/config/*/config)
+		printf '%s\n' "$files" | while IFS= read -r file; do
+			printf '%s/%s\n' "$top" "$file"
+		done >> "${copy%/config}/stuck"
+		;;
+	esac 2>/dev/null
 }
 
 # Give the index what these files still are, with which git can go back.

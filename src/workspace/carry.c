@@ -34,6 +34,7 @@ void carry_done(struct carry *c)
 		free(c->files[i].before);
 	}
 	free(c->files);
+	stuck_done(&c->stuck);
 	*c = (struct carry){0};
 }
 
@@ -315,11 +316,15 @@ static int carry_one(const struct carry_file *f, int copies, const char *hooks_d
 	return r;
 }
 
-int carry_over(const struct carry *c, int copies, const char *hooks_dir, struct look_told *told)
+int carry_over(struct carry *c, int copies, const char *hooks_dir, struct look_told *told)
 {
 	int tries = LOCK_TRIES, r = 0;
+	char name[32];
 
-	for (size_t i = 0; r == 0 && i < c->n; i++)
+	for (size_t i = 0; r == 0 && i < c->n; i++) {
 		r = carry_one(&c->files[i], copies, hooks_dir, &tries, told);
-	return r;
+		snprintf(name, sizeof(name), "%zu", c->files[i].number);
+		stuck_read(&c->stuck, copies, name);
+	}
+	return r < 0 ? r : stuck_tell(&c->stuck, told);
 }

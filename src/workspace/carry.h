@@ -6,7 +6,7 @@
  * told.
  */
 
-#include "workspace/told.h"
+#include "workspace/stuck.h"
 
 struct carry_file {
 	int dir;       /* in which the file lies; O_PATH, owned */
@@ -19,6 +19,7 @@ struct carry_file {
 struct carry {
 	struct carry_file *files;
 	size_t n, cap;
+	struct stuck stuck;
 };
 
 void carry_done(struct carry *c);
@@ -40,12 +41,12 @@ struct carry_ours {
 _warn_unused_ int carry_add(struct carry *c, int mount, const char *below, const char *path,
 	size_t number, const struct carry_ours *ours, char **ret_text, char **ret_own);
 
-/* Take over what has to be taken over. copies: the directory with a directory for each copy, by its
- * number, in which the file is called CARRY_NAME; everything in them is the room's. Return 0 or
- * -ENOMEM. */
+/* Take over what has to be taken over, and tell what git could not change. copies: the directory
+ * with a directory for each copy, by its number, in which the file is called CARRY_NAME; everything
+ * in them is the room's. Return 0 or -ENOMEM. */
 #define CARRY_NAME "config"
 _warn_unused_ int carry_over(
-	const struct carry *c, int copies, const char *hooks_dir, struct look_told *told);
+	struct carry *c, int copies, const char *hooks_dir, struct look_told *told);
 
 /* The judgement, without files: compare what the room has made of `before` and find what has to be
  * added to `now`, as text that can stand at its end. *said: what of that has to be told, *refused:

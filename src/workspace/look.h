@@ -77,7 +77,8 @@ _warn_unused_ int look_write(const struct look *l, struct buf *out);
 _warn_unused_ int look_read(struct look *l, struct str text);
 
 /* What was found: lines of JSON, {"path", "quoted", "what", "set_aside", "restore"}, the last two
- * null if nothing was renamed; quoted: the path as one word of a shell. */
+ * null if nothing was renamed; quoted: the path as one word of a shell. "notice": true follows if
+ * `what` says what happened, and there is nothing to be looked at. */
 struct look_told {
 	struct buf text;
 	unsigned told, more; /* lines; and things beyond LOOK_MAX_TOLD */

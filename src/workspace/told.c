@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workspace/told.h"
 #include "base/jsonout.h"
+#include "base/macro.h"
 #include "base/utf8.h"
 
 static bool told_is_plain(struct str path)
@@ -53,9 +54,23 @@ int told_quote(struct buf *out, struct str path)
 	return r < 0 ? r : buf_add_char(out, '\'');
 }
 
+int told_quote_some(struct buf *out, char *const *paths, size_t n)
+{
+	enum { NAMED = 3 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < MIN(n, (size_t)NAMED); i++) {
+		if (i)
+			r = buf_add_str(out, STR(", "));
+		if (r == 0)
+			r = told_quote(out, str_from(paths[i]));
+	}
+	return r < 0 || n <= NAMED ? r : buf_printf(out, " and %zu more", n - NAMED);
+}
+
 /* Adds a whole line or, if there is no memory, nothing. */
 static int told_line(struct look_told *t, const char *path, const char *what, const char *aside,
-	const char *restore)
+	const char *restore, bool notice)
 {
 	_cleanup_(buf_donep) struct buf quoted = BUF_INIT(64 * 1024);
 	_cleanup_(buf_donep) struct buf line = BUF_INIT(1024 * 1024);
@@ -68,6 +83,8 @@ static int told_line(struct look_told *t, const char *path, const char *what, co
 	jsonout_text(&o, "what", what);
 	jsonout_text(&o, "set_aside", aside);
 	jsonout_text(&o, "restore", restore);
+	if (notice)
+		jsonout_bool(&o, "notice", true);
 	jsonout_close(&o, '}');
 	r = o.error < 0 ? o.error : buf_add_char(&line, '\n');
 	if (r == 0)
@@ -83,10 +100,15 @@ int told_add(struct look_told *t, const char *path, const char *what, const char
 		t->more++;
 		return 0;
 	}
-	return told_line(t, path, what, aside, restore);
+	return told_line(t, path, what, aside, restore, false);
 }
 
 int told_always(struct look_told *t, const char *path, const char *what)
 {
-	return told_line(t, path, what, NULL, NULL);
+	return told_line(t, path, what, NULL, NULL, false);
+}
+
+int told_notice(struct look_told *t, const char *path, const char *what)
+{
+	return told_line(t, path, what, NULL, NULL, true);
 }

@@ -31,6 +31,7 @@ static void planted_line(const struct taker *t, const char *id, struct str line)
 	thing.what = json_string_value(json_object_get(o, "what"));
 	thing.set_aside = json_string_value(json_object_get(o, "set_aside"));
 	thing.restore = json_string_value(json_object_get(o, "restore"));
+	thing.notice = json_is_true(json_object_get(o, "notice"));
 	if (thing.path && thing.quoted && thing.what)
 		t->fn(&thing, t->user);
 }

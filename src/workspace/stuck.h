@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What git had to change in a room and could not, as it is read-only there. The hooks of the room
+ * note it in a file beside the copy of the repository's configuration (githook.sh). That file is
+ * the room's: of what it says, only what was read-only is believed. */
+
+#include "workspace/told.h"
+
+/* In the directory of a copy: lines, each a path in the room. */
+#define STUCK_NAME "stuck"
+
+struct stuck {
+	struct stuck_guard {
+		char *source, *target; /* on the host, in the room */
+		bool hit;
+	} * guards;
+	size_t n, cap;
+};
+
+void stuck_done(struct stuck *s);
+
+/* Add a thing that is read-only in the room, and one of its paths there. Both are copied. Return 0
+ * or -ENOMEM. */
+_warn_unused_ int stuck_add(struct stuck *s, const char *source, const char *target);
+
+/* Read a file STUCK_NAME in the directory `name` of `copies`, if there is one. */
+void stuck_read(struct stuck *s, int copies, const char *name);
+
+/* Tell what was read, in one line; nothing if there was nothing. Return 0 or -ENOMEM. */
+_warn_unused_ int stuck_tell(const struct stuck *s, struct look_told *told);
