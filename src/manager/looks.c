@@ -101,6 +101,8 @@ int looks_plan(struct look *l, struct carry *c, struct room_spec *spec, struct c
 		r = looks_plan_guard(c, spec, i);
 	if (r == 0)
 		r = strv_copy(spec->opened, &l->opened);
+	for (size_t i = 0; r == 0 && i < c->n; i++)
+		r = strv_add(&l->copied, str_from(c->files[i].path));
 	return r < 0 ? err_nomem(err) : 0;
 }
 
@@ -164,6 +166,8 @@ static int looks_do(const struct look *l, struct carry *c, int copies, int base,
 	/* Last, as it changes files that were looked at. */
 	if (copies >= 0 && r == 0)
 		r = carry_over(c, copies, ROOM_GIT_HOOKS "/", &told);
+	else if (!c && r == 0)
+		r = carry_lost(l->copied, &told);
 	if (r < 0)
 		r = err_set(err, E_NO_MEMORY,
 			"out of memory while looking through what sandbox %s left in granted "

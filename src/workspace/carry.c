@@ -328,3 +328,21 @@ int carry_over(struct carry *c, int copies, const char *hooks_dir, struct look_t
 	}
 	return r < 0 ? r : stuck_tell(&c->stuck, told);
 }
+
+int carry_lost(char *const *paths, struct look_told *told)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_CONFIG);
+	size_t n = 0;
+	int r = 0;
+
+	while (paths && paths[n])
+		n++;
+	if (n == 0)
+		return 0;
+	r = buf_add_str(&b, STR("the sandbox was killed: if its commands set something in "));
+	if (r == 0)
+		r = told_quote_some(&b, paths, n);
+	if (r == 0)
+		r = buf_add_str(&b, STR(", that is lost"));
+	return r < 0 || !buf_cstr(&b) ? -ENOMEM : told_notice(told, paths[0], buf_cstr(&b));
+}

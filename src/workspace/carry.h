@@ -48,6 +48,10 @@ _warn_unused_ int carry_add(struct carry *c, int mount, const char *below, const
 _warn_unused_ int carry_over(
 	struct carry *c, int copies, const char *hooks_dir, struct look_told *told);
 
+/* Tell that the copies of these configurations (strv, may be NULL) are lost. Return 0 or -ENOMEM.
+ */
+_warn_unused_ int carry_lost(char *const *paths, struct look_told *told);
+
 /* The judgement, without files: compare what the room has made of `before` and find what has to be
  * added to `now`, as text that can stand at its end. *said: what of that has to be told, *refused:
  * what was changed and is not taken over, both in words; they are empty if there is nothing.

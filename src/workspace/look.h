@@ -47,11 +47,13 @@ struct look {
 	size_t mounts_n;
 	struct look_id *kept; /* what was protected */
 	size_t kept_n;
-	size_t searched;                /* entries, for files with other names */
-	char **opened;                  /* paths of the host that the person wanted open */
-	bool again;                     /* an earlier look may have been killed halfway */
-	int init;                       /* process 1 of the room, 0 if it is not known */
-	uint64_t start;                 /* when it was started, as in /proc/PID/stat */
+	size_t searched; /* entries, for files with other names */
+	char **opened;   /* paths of the host that the person wanted open */
+	char **copied;   /* configurations of git of which rooms get a copy: paths of the host */
+	bool copies;     /* this room gets them */
+	bool again;      /* an earlier look may have been killed halfway */
+	int init;        /* process 1 of the room, 0 if it is not known */
+	uint64_t start;  /* when it was started, as in /proc/PID/stat */
 	char boot[PROGRAM_BOOT_ID_MAX]; /* in which boot */
 };
 

@@ -32,6 +32,7 @@ void look_done(struct look *l)
 	free(l->mounts);
 	free(l->kept);
 	strv_free(l->opened);
+	strv_free(l->copied);
 	*l = (struct look){0};
 }
 
@@ -194,6 +195,10 @@ int look_write(const struct look *l, struct buf *out)
 		plan_put(out, &e, STR("o"));
 		plan_put(out, &e, str_from(l->opened[i]));
 	}
+	for (size_t i = 0; l->copies && l->copied && l->copied[i]; i++) {
+		plan_put(out, &e, STR("c"));
+		plan_put(out, &e, str_from(l->copied[i]));
+	}
 	return e;
 }
 
@@ -249,10 +254,11 @@ static int plan_read_one(struct look *l, const char *kind, struct str *rest)
 		snprintf(l->boot, sizeof(l->boot), "%s", boot ? boot : "");
 		return boot ? 0 : -EINVAL;
 	}
-	if (strcmp(kind, "o") == 0) {
+	if (strcmp(kind, "o") == 0 || strcmp(kind, "c") == 0) {
 		const char *path = plan_take(rest);
+		char ***list = kind[0] == 'o' ? &l->opened : &l->copied;
 
-		return path ? strv_add(&l->opened, str_from(path)) : -EINVAL;
+		return path ? strv_add(list, str_from(path)) : -EINVAL;
 	}
 	if (!plan_take_number(rest, &a) || !plan_take_number(rest, &b))
 		return -EINVAL;
