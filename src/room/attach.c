@@ -156,22 +156,21 @@ static int attach_mount(struct rootfs *r, size_t i, const struct attach *a, stru
 	return 0;
 }
 
-/* What lies over guards: hooks of ours, and copies of configurations. */
-static int attach_covers(struct rootfs *r, const struct target_root *root, struct cloche_err *err)
+int attach_covers(const struct room_spec *spec, const struct target_root *root, int *copies,
+	struct cloche_err *err)
 {
-	size_t n = r->spec->mounts_n, i;
-	int e = 0;
+	size_t n = spec->mounts_n, i;
+	int r = 0;
 
-	for (i = 0; i < n && e == 0; i++) {
-		e = r->spec->mounts[i].hooks ? githooks_cover(root, &r->spec->mounts[i], i, err)
-					     : 0;
-		if (e < 0)
-			err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
+	for (i = 0; i < n && r == 0; i++) {
+		r = spec->mounts[i].hooks ? githooks_cover(root, &spec->mounts[i], i, err) : 0;
+		if (r < 0)
+			err_wrap(err, r, "mount %s", spec->mounts[i].source);
 	}
-	for (i = 0; i < n && e == 0; i++)
-		if (r->spec->mounts[i].text)
-			e = gitcopy_cover(root, &r->spec->mounts[i], i, &r->config_fd, err);
-	return e;
+	for (i = 0; i < n && r == 0; i++)
+		if (spec->mounts[i].text)
+			r = gitcopy_cover(root, &spec->mounts[i], i, copies, err);
+	return r;
 }
 
 int rootfs_attach_mounts(struct rootfs *r, const struct target_root *root, struct cloche_err *err)
@@ -189,7 +188,7 @@ int rootfs_attach_mounts(struct rootfs *r, const struct target_root *root, struc
 			err_wrap(err, e, "mount %s", r->spec->mounts[i].source);
 	}
 	if (e == 0)
-		e = attach_covers(r, root, err);
+		e = attach_covers(r->spec, root, &r->config_fd, err);
 	for (i = 0; i < n && e == 0; i++)
 		if (r->sources[i].tree >= 0 && r->spec->mounts[i].also)
 			e = attach_again(&a, i, r->sources[i].is_dir, err);

@@ -21,6 +21,12 @@ struct attach {
 _warn_unused_ int attach_tree(const struct attach *a, size_t n, int tree, const char *path,
 	bool is_dir, struct cloche_err *err);
 
+/* When all mounts and guards are in their places: attach what lies over guards of git, which are
+ * hooks of ours and copies of configurations. Store in *copies (-1 before) the directory of these
+ * copies, if there are any. */
+_warn_unused_ int attach_covers(const struct room_spec *spec, const struct target_root *root,
+	int *copies, struct cloche_err *err);
+
 /* When all mounts are attached: attach a copy of number i, with all that was mounted in it, at its
  * second path. */
 _warn_unused_ int attach_again(

@@ -475,7 +475,7 @@ static int create_with(struct supervisor *s, const struct provider *p, struct cl
 {
 	int r = sandbox_dir_plan(&s->dir, p, &s->spec, err);
 
-	s->look.copies = !p->path && strcmp(p->name, PROVIDER_UNSANDBOXED) != 0;
+	s->look.copies = strcmp(p->name, PROVIDER_UNSANDBOXED) != 0;
 	/* Without a room nothing is protected, so every change counts. */
 	if (strcmp(p->name, PROVIDER_UNSANDBOXED) == 0)
 		s->look.kept_n = 0;

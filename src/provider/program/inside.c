@@ -44,6 +44,7 @@ struct inside {
 	int host;             /* the host's root */
 	int *trees;           /* of the mounts, in the process inside; -1: not mounted */
 	bool *made;           /* of closed mounts: the directory around it was made */
+	int copies;           /* of configurations: a tree that the room may write to; -1: none */
 };
 
 static int open_ns(pid_t pid, const char *name, bool *ret_is_ours, struct cloche_err *err)
@@ -167,10 +168,39 @@ static int put_mount(
 	return attach_tree(a, i, in->trees[i], m->target, in->sources[i].is_dir, err);
 }
 
-/* When all are in their places. */
-static int put_rest(const struct inside *in, const struct attach *a, struct cloche_err *err)
+/* Make a file system for copies of configurations, in which the room may write. Everything else of
+ * ours will be read-only (keep_own). */
+static int make_copies(struct inside *in, struct target_root *root, struct cloche_err *err)
 {
-	int r = 0;
+	static const struct mount_option options[] = {
+		{"mode", "0755"}, {"size", "128m"}, {"nr_inodes", "16384"}, {NULL, NULL}};
+	_cleanup_fd_ int at = -1, tree = -1;
+	struct stat st;
+	int r = parts_mkdir(root->fd, &ROOM_GIT_CONFIG[1], 0755, err);
+
+	/* Links lead through our directory, whoever runs git. */
+	if (r == 0 &&
+		(fstatat(root->fd, &ROOMCTL_DIR[1], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			fchmodat(root->fd, &ROOMCTL_DIR[1], (st.st_mode & 0755) | 0111, 0) < 0))
+		r = err_sys(err, errno, "open " ROOMCTL_DIR " to everybody in the room");
+	if (r == 0)
+		r = tree = mount_new("tmpfs", options, PARTS_QUIET | MOUNT_ATTR_NOEXEC, err);
+	if (r >= 0)
+		r = mount_attach(tree, root->fd, &ROOM_GIT_CONFIG[1], ROOM_GIT_CONFIG, err);
+	if (r < 0)
+		return r;
+	at = fs_open_beneath(root->fd, &ROOM_GIT_CONFIG[1], O_PATH | O_DIRECTORY);
+	r = at < 0 ? at : target_add_scratch(root, at);
+	if (r < 0)
+		return err_sys(err, -r, "open " ROOM_GIT_CONFIG " in the room");
+	r = in->copies = mount_clone(at, "", 0, err);
+	return r < 0 ? r : 0;
+}
+
+/* When all are in their places. */
+static int put_rest(struct inside *in, const struct attach *a, struct cloche_err *err)
+{
+	int r = attach_covers(in->spec, a->root, &in->room->ns.base.config_fd, err);
 
 	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++)
 		if (in->spec->mounts[i].also && in->trees[i] >= 0)
@@ -181,11 +211,10 @@ static int put_rest(const struct inside *in, const struct attach *a, struct cloc
 	return r;
 }
 
-static int put_mounts(
-	const struct inside *in, const struct target_root *root, struct cloche_err *err)
+static int put_mounts(struct inside *in, struct target_root *root, struct cloche_err *err)
 {
 	const struct attach a = {.root = root, .spec = in->spec, .trees = in->trees};
-	int r = 0;
+	int r = make_copies(in, root, err);
 
 	for (size_t i = 0; i < in->spec->mounts_n && r == 0; i++) {
 		r = put_mount(in, &a, i, err);
@@ -284,14 +313,16 @@ static int fill(const struct inside *in, const struct target_root *root, struct 
 }
 
 /* So that not even root of the room exchanges what we have there. */
-static int keep_own(int root, struct cloche_err *err)
+static int keep_own(const struct inside *in, int root, struct cloche_err *err)
 {
 	_cleanup_fd_ int tree = mount_clone(root, &ROOMCTL_DIR[1], MOUNT_ATTR_RDONLY, err);
+	int r = tree < 0 ? tree : mount_attach(tree, root, &ROOMCTL_DIR[1], ROOMCTL_DIR, err);
 
-	return tree < 0 ? tree : mount_attach(tree, root, &ROOMCTL_DIR[1], ROOMCTL_DIR, err);
+	return r < 0 ? r
+		     : mount_attach(in->copies, root, &ROOM_GIT_CONFIG[1], ROOM_GIT_CONFIG, err);
 }
 
-static int furnish_files(const struct inside *in, struct cloche_err *err)
+static int furnish_files(struct inside *in, struct cloche_err *err)
 {
 	struct target_root root = {.fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
 	_cleanup_fd_ int fd = root.fd;
@@ -310,7 +341,7 @@ static int furnish_files(const struct inside *in, struct cloche_err *err)
 		r = put_mounts(in, &root, err);
 	if (r == 0 && in->spec->ca_fd >= 0)
 		r = trust_install(&root, in->spec->ca_fd, err);
-	return r == 0 ? keep_own(fd, err) : r;
+	return r == 0 ? keep_own(in, fd, err) : r;
 }
 
 static int furnish(void *arg, struct cloche_err *err)
@@ -338,7 +369,7 @@ static int furnish(void *arg, struct cloche_err *err)
 int inside_furnish(struct program_room *room, const struct room_spec *spec,
 	const struct judged_source *sources, struct cloche_err *err)
 {
-	struct inside in = {room, spec, sources, -1, -1, -1, -1, NULL, NULL};
+	struct inside in = {room, spec, sources, -1, -1, -1, -1, NULL, NULL, -1};
 	int r = open_all(&in, err);
 
 	in.host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -356,6 +387,7 @@ int inside_furnish(struct program_room *room, const struct room_spec *spec,
 	fd_close(in.mount);
 	fd_close(in.net);
 	fd_close(in.host);
+	fd_close(in.copies);
 	for (size_t i = 0; in.trees && i < spec->mounts_n; i++)
 		fd_close(in.trees[i]);
 	free(in.trees);
