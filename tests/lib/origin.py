@@ -4,6 +4,7 @@ import re
 import socket
 import ssl
 import threading
+import time
 
 import codings
 from wsframe import frame, parse_frame, websocket_accept
@@ -95,11 +96,12 @@ class Origin:
     """One host name and port. tls: None, or one or more (certificate, key[, maximum version]) for
     the first, second, ... connection (the last repeats)."""
 
-    def __init__(self, name, port, tls=None, replies=None, address="127.0.0.1", h2=False):
+    def __init__(self, name, port, tls=None, replies=None, address="127.0.0.1", h2=False, patience=0):
         self.name, self.port = name, port
         self.replies = replies or [Reply()]
         self.requests, self.connections, self.sent = [], 0, 0
-        self.handshake_errors = []
+        self.handshakes, self.handshake_errors = 0, []
+        self.patience = patience  # seconds before a handshake
         self.lock = threading.Lock()
         self.contexts = [self._context(*t) for t in tls or []]
         self.h2 = h2  # answers every connection's first request with a reply's bytes
@@ -146,7 +148,10 @@ class Origin:
         conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             if context:
+                time.sleep(self.patience)
                 conn = context.wrap_socket(conn, server_side=True)
+                with self.lock:
+                    self.handshakes += 1
         except (OSError, ssl.SSLError) as error:
             with self.lock:
                 self.handshake_errors.append(str(error))

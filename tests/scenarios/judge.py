@@ -177,6 +177,8 @@ class Judge:
             self.want(len(o.requests) == int(more), line, len(o.requests), repr(text[:500]))
         elif word == "connections":
             self.want(o.connections == int(more), line, o.connections)
+        elif word == "handshakes":
+            self.want(o.handshakes == int(more), line, o.handshakes, o.handshake_errors)
         elif word == "got":
             self.want(self.pattern(more).search(text), line, repr(text[:800]))
         elif word == "not":

@@ -57,7 +57,7 @@ class Scenario:
         self.allowlist, self.secrets, self.options, self.origins = None, [], [], []
         self.config, self.environment = None, []
         self.clients, self.checks, self.title = [], [], ""
-        self.offline, self.policies = None, []
+        self.offline, self.recording, self.policies = None, None, []
         with open(path, encoding="utf-8") as f:
             text = f.read()
         comments = [line[1:].strip() for line in text.split("\n") if line.startswith("#")]
@@ -92,6 +92,8 @@ class Scenario:
             self.clients[-1]["expect"] += [line.strip() for line in body]
         elif word == "check":
             self.checks += [line.strip() for line in body]
+        elif word == "recording":
+            self.recording = "".join(string(line) + "\n" for line in body)
         elif word == "offline":
             self.offline = [line.strip() for line in body]
         else:
@@ -109,11 +111,11 @@ class Scenario:
     @staticmethod
     def _origin(words, body):
         origin = {"name": words[0], "tls": words[1] != "plain", "h2": words[1] == "h2",
-                  "cert": "good", "as-it-is": None, "replies": []}
+                  "cert": "good", "as-it-is": None, "patience": "0", "replies": []}
         origin["port"] = 443 if origin["tls"] else 80
         for w in words[2:]:
             key, _, value = w.partition("=")
-            if key not in ("port", "cert", "as-it-is"):
+            if key not in ("port", "cert", "as-it-is", "patience"):
                 raise Bad("no such origin setting: " + w)
             origin[key] = int(value) if key == "port" else value
         for head, frames in h2_answers(body) if origin["h2"] else []:
