@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a walk (base/fswalk.h) that writes each entry when it is met, and a
+/* Theory of operation: a walk (fs/fswalk.h) that writes each entry when it is met, and a
  * directory when it was opened. So the type of a file or directory is that of what was opened, not
  * of what the name meant a moment before.
  *

@@ -61,8 +61,8 @@ struct fs_removal {
 			    * for none, and with force */
 };
 
-/* Remove name in dirfd with everything below it, however deep. Links are removed, not followed.
- * Return 0 or -errno. */
+/* Remove name in dirfd with everything below it, however deep. Links are removed, not followed;
+ * mounts are not entered (-EBUSY). Return 0 or -errno. */
 _warn_unused_ int fs_remove(int dirfd, const char *name, const struct fs_removal *how);
 
 /* The same with force. A missing tree is fine. */

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a stack of levels, one for each directory on the way from the top. The
- * lowest FSWALK_OPEN of them are open. When another one is entered, the highest open one is closed,
- * and keeps its identity and the place where reading goes on (telldir). It is opened again as ".."
- * of the directory below, when that is left. A directory is entered so deep only if it can be left
- * again. */
+/* Theory of operation: a stack of levels, one for each directory on the way from the top. The top
+ * and the lowest FSWALK_OPEN of them are open, and above these fewer and fewer (fswalk_keeps()). A
+ * level that is closed keeps its identity and the place where reading goes on (telldir). When the
+ * walk comes back to it, it is opened again from the nearest open one above it, name by name; as
+ * many as log2(depth) of those on the way stay open for the levels above, so that this costs little
+ * however deep the tree is.
+ *
+ * A descriptor comes from the one above it only, by fswalk_descend(): the kernel refuses ".." and
+ * links there, even if this file were wrong about a name. */
 #include "fs/fswalk.h"
 #include "base/fd.h"
 #include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct level {
@@ -21,6 +27,7 @@ struct level {
 	long at;       /* of a closed one */
 	int mode;      /* to be given back; -1: none */
 	size_t path_n; /* length of its own path */
+	bool known;    /* its names come from the caller */
 	struct strings {
 		char **v;
 		size_t n, cap, at;
@@ -33,6 +40,7 @@ struct fswalk {
 	size_t depth, cap;
 	char *path; /* terminated */
 	size_t path_cap;
+	bool plain; /* openat2() is refused here */
 };
 
 static struct level *fswalk_lowest(struct fswalk *w)
@@ -66,27 +74,48 @@ static struct fswalk_entry fswalk_entry_in(const struct fswalk *w, const struct 
 	return (struct fswalk_entry){.dir = dirfd(in->list),
 		.name = w->path + in->path_n + (in->path_n > 0),
 		.path = w->path,
+		.depth = (size_t)(in - w->levels),
 		.type = DT_DIR};
 }
 
 /* --- opening --- */
 
-/* *ret_mode: the mode before, if it was changed; else -1. */
-static int fswalk_open(int dir, const char *name, mode_t need, int *ret_mode, struct stat *st)
+/* Open a directory by its name in another one. The kernel's own refusal of links and of whatever
+ * leads out is a second defence: a name that was read has no slash, and is neither "." nor "..". */
+static int fswalk_descend(struct fswalk *w, int dir, const char *name, int flags)
 {
-	const int flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	_cleanup_fd_ int fd = openat(dir, *name ? name : ".", O_RDONLY | flags);
+	const struct open_how how = {
+		.flags = (uint64_t)(unsigned)(flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+			   (w->how->stay == FSWALK_ON_MOUNT ? RESOLVE_NO_XDEV : 0U)};
+
+	/* The top is named by the caller, who may name a path. */
+	if (!w->plain && w->depth) {
+		int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+
+		if (fd >= 0 || errno != ENOSYS)
+			return fd;
+		w->plain = true;
+	}
+	return openat(dir, name, (int)how.flags);
+}
+
+/* *ret_mode: the mode before, if it was changed; else -1. */
+static int fswalk_open(struct fswalk *w, int dir, const char *name, int *ret_mode, struct stat *st)
+{
+	mode_t need = w->how->need;
+	_cleanup_fd_ int fd = fswalk_descend(w, dir, name, O_RDONLY);
 
 	*ret_mode = -1;
 	if (fd < 0 && errno == EACCES && need) {
-		_cleanup_fd_ int at = openat(dir, *name ? name : ".", O_PATH | flags);
+		_cleanup_fd_ int at = fswalk_descend(w, dir, name, O_PATH);
 
 		if (at < 0 || fstat(at, st) < 0)
 			return -errno;
 		if (fd_chmod(at, (st->st_mode & 07777) | need) < 0)
 			return -EACCES;
 		*ret_mode = st->st_mode & 07777;
-		fd = openat(at, ".", O_RDONLY | flags);
+		fd = fswalk_descend(w, at, ".", O_RDONLY);
 	}
 	if (fd < 0 || fstat(fd, st) < 0)
 		return -errno;
@@ -123,47 +152,66 @@ static int fswalk_sort(struct level *l)
 	return 0;
 }
 
-/* Close the highest level that is open, if there are too many. */
-static void fswalk_close_highest(struct fswalk *w)
+/* Whether a level is open while the walk has that depth. */
+static bool fswalk_keeps(size_t level, size_t depth)
 {
-	struct level *l;
+	size_t below = depth - 1 - level;
 
-	if (w->depth <= FSWALK_OPEN)
-		return;
-	l = &w->levels[w->depth - 1 - FSWALK_OPEN];
-	if (!l->list)
-		return;
-	l->at = telldir(l->list);
-	closedir(l->list);
-	l->list = NULL;
+	/* The more often 2 divides its number, the longer: about one for each power of 2. */
+	return level == 0 || below < FSWALK_OPEN || below < (FSWALK_OPEN / 8) * (level & -level);
+}
+
+static void fswalk_close_some(struct fswalk *w)
+{
+	/* The only levels for which the answer is new. */
+	for (size_t below = FSWALK_OPEN; below < w->depth - 1; below *= 2) {
+		struct level *l = &w->levels[w->depth - 1 - below];
+
+		if (!l->list || fswalk_keeps((size_t)(l - w->levels), w->depth))
+			continue;
+		l->at = telldir(l->list);
+		closedir(l->list);
+		l->list = NULL;
+	}
+}
+
+/* Takes fd. */
+static int fswalk_list(struct level *l, int fd)
+{
+	int r;
+
+	l->list = fdopendir(fd);
+	if (l->list)
+		return 0;
+	r = -errno;
+	fd_close(fd);
+	return r;
 }
 
 /* Takes fd. path_n: the length of its path. */
 static int fswalk_push(struct fswalk *w, int fd, const struct stat *st, int old_mode, size_t path_n)
 {
 	struct level *l = array_room(w->levels, w->depth, &w->cap, sizeof(*l));
-	DIR *list;
+	const struct fswalk_how *how = w->how;
+	int r;
 
 	if (!l) {
 		fd_close(fd);
 		return -ENOMEM;
 	}
 	w->levels = l;
-	list = fdopendir(fd);
-	if (!list) {
-		int r = -errno;
-
-		fd_close(fd);
-		return r;
-	}
-	l += w->depth++;
-	*l = (struct level){.list = list,
-		.device = st->st_dev,
+	l += w->depth;
+	*l = (struct level){.device = st->st_dev,
 		.inode = st->st_ino,
-		.mode = w->how->restore ? old_mode : -1,
+		.mode = how->restore ? old_mode : -1,
 		.path_n = path_n};
-	fswalk_close_highest(w);
-	return w->how->sorted ? fswalk_sort(l) : 0;
+	r = fswalk_list(l, fd);
+	if (r < 0)
+		return r;
+	l->known = how->knows && how->knows(how->user, w->depth, st);
+	w->depth++;
+	fswalk_close_some(w);
+	return how->sorted && !l->known ? fswalk_sort(l) : 0;
 }
 
 /* --- going down and up --- */
@@ -178,33 +226,6 @@ static int fswalk_missed(struct fswalk *w, const struct fswalk_entry *e, int err
 		       : -errnum;
 }
 
-/* Open the directory above one, which has to be that level. */
-static int fswalk_open_up(int fd, const struct level *up, int flags)
-{
-	_cleanup_fd_ int found = openat(fd, "..", flags | O_DIRECTORY | O_CLOEXEC);
-	struct stat st;
-
-	if (found < 0 || fstat(found, &st) < 0)
-		return -errno;
-	return st.st_dev == up->device && st.st_ino == up->inode ? TAKE_FD(found) : -ESTALE;
-}
-
-/* Why a directory that was opened cannot be entered; 0: it can. */
-static int fswalk_bar(const struct fswalk *w, int fd, const struct stat *st)
-{
-	int up;
-
-	if (w->how->stay && st->st_dev != w->levels[0].device)
-		return EXDEV;
-	if (w->depth < FSWALK_OPEN)
-		return 0;
-	up = fswalk_open_up(fd, &w->levels[w->depth - 1], O_PATH);
-	if (up < 0)
-		return -up;
-	close(up);
-	return 0;
-}
-
 static void fswalk_give_back(const struct fswalk *w, int fd, int mode)
 {
 	if (w->how->restore && mode >= 0)
@@ -214,10 +235,15 @@ static void fswalk_give_back(const struct fswalk *w, int fd, int mode)
 static int fswalk_enter(struct fswalk *w, const struct fswalk_entry *e)
 {
 	struct stat st;
-	int mode = -1;
-	_cleanup_fd_ int fd = fswalk_open(e->dir, e->name, w->how->need, &mode, &st);
-	int bar = fd < 0 ? -fd : fswalk_bar(w, fd, &st), r = 0;
+	int mode = -1, r = 0, bar;
+	_cleanup_fd_ int fd = -1;
 
+	if (w->depth == w->how->levels)
+		return fswalk_missed(w, e, ENAMETOOLONG);
+	fd = fswalk_open(w, e->dir, e->name, &mode, &st);
+	bar = fd < 0                                                                 ? -fd
+	      : w->how->stay == FSWALK_ON_DEVICE && st.st_dev != w->levels[0].device ? EXDEV
+										     : 0;
 	if (!bar && w->how->entered)
 		r = w->how->entered(w->how->user, e, fd, &st);
 	if (!bar && r == 0)
@@ -242,62 +268,106 @@ static void fswalk_drop(struct fswalk *w)
 	closedir(l->list);
 }
 
-/* Open a level again, as the one above the lowest. */
-static int fswalk_reopen(struct fswalk *w, struct level *up)
+/* Open the level below one (open as dir) once more. Return a descriptor or -errno: -ESTALE if it is
+ * not the directory that it was. */
+static int fswalk_open_again(struct fswalk *w, int dir, struct level *l)
 {
-	int fd = fswalk_open_up(dirfd(fswalk_lowest(w)->list), up, O_RDONLY);
+	size_t start = l[-1].path_n + (l[-1].path_n > 0);
+	char after = w->path[l->path_n];
+	struct stat st;
+	int mode, fd;
 
-	if (fd < 0)
+	w->path[l->path_n] = '\0';
+	fd = fswalk_open(w, dir, w->path + start, &mode, &st);
+	w->path[l->path_n] = after;
+	if (fd < 0 || (st.st_dev == l->device && st.st_ino == l->inode))
 		return fd;
-	up->list = fdopendir(fd);
-	if (!up->list) {
-		int r = -errno;
+	fswalk_give_back(w, fd, mode);
+	close(fd);
+	return -ESTALE;
+}
 
-		fd_close(fd);
-		return r;
+/* Open the lowest level again. Return 0 or -errno, with the level that could not be opened. */
+static int fswalk_reopen(struct fswalk *w, size_t *ret_failed)
+{
+	size_t at = w->depth - 1;
+	_cleanup_fd_ int kept = -1;
+	int dir;
+
+	while (!w->levels[at - 1].list)
+		at--;
+	dir = dirfd(w->levels[at - 1].list);
+	for (; at < w->depth; at++) {
+		struct level *l = &w->levels[at];
+		int fd = fswalk_open_again(w, dir, l), r = fd;
+
+		*ret_failed = at;
+		kept = fd_close(kept);
+		if (fd >= 0 && !fswalk_keeps(at, w->depth)) {
+			dir = kept = fd;
+			continue;
+		}
+		if (fd >= 0)
+			r = fswalk_list(l, fd);
+		if (r < 0)
+			return r;
+		dir = dirfd(l->list);
+		if (!w->how->consumed || !*w->how->consumed)
+			seekdir(l->list, l->at);
 	}
-	if (!w->how->consumed || !*w->how->consumed)
-		seekdir(up->list, up->at);
 	return 0;
 }
 
-static int fswalk_leave(struct fswalk *w)
+/* Leave the lowest level, for errnum if not all of it was met, and those above it that are not
+ * where they were. */
+static int fswalk_leave(struct fswalk *w, int errnum)
 {
-	struct level *up = w->depth > 1 ? &w->levels[w->depth - 2] : NULL;
-	int r = up && !up->list ? fswalk_reopen(w, up) : 0;
 	struct fswalk_entry e;
 
-	if (r < 0)
-		return r;
+	w->path[fswalk_lowest(w)->path_n] = '\0';
 	fswalk_drop(w);
-	if (!up || !w->how->left)
-		return 0;
-	e = fswalk_entry_in(w, up);
-	return w->how->left(w->how->user, &e);
+	while (!fswalk_lowest(w)->list) {
+		size_t failed;
+		int r = fswalk_reopen(w, &failed);
+
+		if (r == 0)
+			break;
+		if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
+			r = -ESTALE;
+		if (r != -ESTALE && r != -EACCES && r != -EXDEV)
+			return r;
+		errnum = -r;
+		w->path[w->levels[failed].path_n] = '\0';
+		while (w->depth > failed)
+			fswalk_drop(w);
+	}
+	e = fswalk_entry_in(w, fswalk_lowest(w));
+	if (errnum)
+		return fswalk_missed(w, &e, errnum);
+	return w->how->left ? w->how->left(w->how->user, &e) : 0;
 }
 
 /* --- entries --- */
 
-/* Make the path that of the next entry. Return 1, or 0 at the end. */
-static int fswalk_name(struct fswalk *w, struct level *l, unsigned char *ret_type)
+/* The next name, or NULL with errno: 0 at the end. */
+static const char *fswalk_name(struct fswalk *w, struct level *l, unsigned char *ret_type)
 {
 	struct dirent *d;
-	int r;
 
 	*ret_type = DT_UNKNOWN;
-	if (w->how->sorted) {
-		char *name = l->names.at < l->names.n ? l->names.v[l->names.at++] : NULL;
+	if (l->known || w->how->sorted) {
+		const char *name = l->known ? w->how->next(w->how->user, w->depth - 1)
+				   : l->names.at < l->names.n ? l->names.v[l->names.at]
+							      : NULL;
 
-		r = name ? fswalk_set_path(w, l, name) : 0;
-		free(name);
-		return r < 0 ? r : name != NULL;
+		errno = 0;
+		return name;
 	}
 	d = fs_list_next(l->list);
 	if (!d)
-		return -errno;
+		return NULL;
 	*ret_type = d->d_type;
-	r = fswalk_set_path(w, l, d->d_name);
-	return r < 0 ? r : 1;
+	return d->d_name;
 }
 
 static int fswalk_step(struct fswalk *w)
@@ -305,17 +375,20 @@ static int fswalk_step(struct fswalk *w)
 	struct level *l = fswalk_lowest(w);
 	struct fswalk_entry e;
 	unsigned char type;
-	int r;
+	const char *name = fswalk_name(w, l, &type);
+	int r = name ? fswalk_set_path(w, l, name) : -errno;
 
-	/* For what left() gets. */
-	if (w->path)
-		w->path[l->path_n] = '\0';
-	r = fswalk_name(w, l, &type);
-	if (r <= 0)
-		return r < 0 ? r : fswalk_leave(w);
+	if (!name && w->depth > 1)
+		return fswalk_leave(w, -r);
+	if (!name)
+		fswalk_drop(w);
+	if (!name || r < 0)
+		return r;
+	if (w->how->sorted && !l->known)
+		free(l->names.v[l->names.at++]);
 	e = fswalk_entry_in(w, l);
 	e.type = type;
-	if (type == DT_UNKNOWN) {
+	if (type == DT_UNKNOWN && !w->how->untyped) {
 		struct stat st;
 
 		if (fstatat(e.dir, e.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -330,7 +403,7 @@ int fswalk(int dir, const char *name, const struct fswalk_how *how)
 {
 	struct fswalk w = {.how = how};
 	struct stat st;
-	int mode, fd = fswalk_open(dir, name, how->need, &mode, &st), r = fd;
+	int mode, fd = fswalk_open(&w, dir, *name ? name : ".", &mode, &st), r = fd;
 
 	if (fd >= 0)
 		r = fswalk_push(&w, fd, &st, mode, 0);

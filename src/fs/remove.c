@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a walk (fswalk.h) that removes each entry when it is met, and each directory
  * when it is left. As long as nothing has failed, what was met is gone, so a directory that has to
- * be opened again is read from its beginning. */
+ * be opened again is read from its beginning. What is mounted in the tree is none of it: nothing is
+ * removed there, and the directory below the mount cannot be removed. */
 #include "fs/fs.h"
 #include "fs/fswalk.h"
 
@@ -60,13 +61,16 @@ static int remove_missed(void *user, const struct fswalk_entry *e, int errnum)
 	if (errnum == ENOENT || unlinkat(e->dir, e->name, AT_REMOVEDIR) == 0 || errno == ENOENT ||
 		unlinkat(e->dir, e->name, 0) == 0)
 		return 0;
-	return errnum == ESTALE ? -ESTALE : remove_failed(user, e, errnum);
+	if (errnum == ESTALE)
+		return -ESTALE;
+	return remove_failed(user, e, errnum == EXDEV ? EBUSY : errnum);
 }
 
 int fs_remove(int dirfd, const char *name, const struct fs_removal *how)
 {
 	struct remover r = {.how = how};
 	const struct fswalk_how walk = {.need = how->force ? 0700 : 0,
+		.stay = FSWALK_ON_MOUNT,
 		.consumed = &r.clean,
 		.user = &r,
 		.entry = remove_entry,

@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SOMEBODY = 65534, DEEP = 1500, FEW = 40, NO_NAMESPACES = 199 };
+enum { SOMEBODY = 65534, DEEP = 10000, FEW = 40, NO_NAMESPACES = 199 };
 
 static char top[TAP_DIR_BYTES];
 static int top_fd;
@@ -222,6 +224,24 @@ static void a_tree_that_is_moved_leads_nowhere(void)
 	check_int(fs_remove_tree(top_fd, "deep"), 0);
 }
 
+/* The walk goes on above what was moved, and says what it has not met. */
+static void what_is_moved_is_told(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+
+	make_levels("deep", 4 * FSWALK_OPEN);
+	make_place();
+	m.meanwhile = move_when_deep;
+	check_int(fswalk(top_fd, "deep", &how), 0);
+	check_int(m.errnum, ESTALE);
+	check(str_ends(buf_str(&m.text),
+		STR(" !d/d/d d/d/leaf d/d/z( )d/d/z )d/d d/leaf d/z( )d/z )d leaf z( )z ")));
+	buf_done(&m.text);
+	check_place();
+	check_int(fs_remove_tree(top_fd, "deep"), 0);
+}
+
 static int move_at(void *user)
 {
 	if (++*(int *)user == 9 * FSWALK_OPEN)
@@ -268,6 +288,133 @@ static void what_is_exchanged_is_not_followed(void)
 	buf_done(&m.text);
 	check_int(fs_remove_tree(top_fd, "t"), 0);
 	check_place();
+}
+
+/* Somebody exchanges a directory and a link all the time. */
+static void what_is_exchanged_all_the_time(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+	pid_t pid;
+	int status;
+
+	how.left = NULL;
+	make_place();
+	must(mkdirat(top_fd, "t", 0700) == 0 && mkdirat(top_fd, "t/a", 0700) == 0 &&
+		mkdirat(top_fd, "t/a/a", 0700) == 0 && mkdirat(top_fd, "t/a/a/in", 0700) == 0 &&
+		symlinkat("../../" PLACE, top_fd, "t/a/link") == 0);
+	pid = fork();
+	must(pid >= 0);
+	while (pid == 0)
+		if (renameat2(top_fd, "t/a/a", top_fd, "t/a/link", RENAME_EXCHANGE) < 0)
+			_exit(1);
+	for (int i = 0; i < 2000; i++) {
+		check_int(fswalk(top_fd, "t", &how), 0);
+		check(str_find(buf_str(&m.text), STR("secret")) == buf_len(&m.text));
+		buf_clear(&m.text);
+	}
+	must(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+	buf_done(&m.text);
+	check_int(fs_remove_tree(top_fd, "t"), 0);
+	check_place();
+}
+
+/* --- names --- */
+
+static void any_name(void)
+{
+	enum { LONG = 255 };
+	char name[LONG + 1], inside[2 * LONG + 2];
+	unsigned n = 0;
+	struct fswalk_how how = {.user = &n, .entry = count};
+
+	memset(name, '\n', LONG);
+	name[LONG] = '\0';
+	snprintf(inside, sizeof(inside), "%s/%s", name, name);
+	must(mkdirat(top_fd, name, 0700) == 0 && mkdirat(top_fd, inside, 0700) == 0);
+	inside[LONG + 1] = '\1';
+	make_file(inside);
+	must(linkat(top_fd, inside, top_fd, "linked", 0) == 0);
+	check_int(fswalk(top_fd, "", &how), 0);
+	check_int(n, 4);
+	check_int(fs_remove_tree(top_fd, name), 0);
+	/* It lost one of its names. */
+	check_int(faccessat(top_fd, "linked", F_OK, 0), 0);
+	check_int(fs_remove_tree(top_fd, "linked"), 0);
+}
+
+static void many_entries(void)
+{
+	enum { MANY = 100000 };
+	unsigned n = 0;
+	struct fswalk_how how = {.user = &n, .entry = count};
+	char name[32];
+
+	must(mkdirat(top_fd, "t", 0700) == 0);
+	make_file("t/0");
+	for (int i = 1; i < MANY; i++) {
+		snprintf(name, sizeof(name), "t/%d", i);
+		must(linkat(top_fd, "t/0", top_fd, name, 0) == 0);
+	}
+	check_int(fswalk(top_fd, "t", &how), 0);
+	check_int(n, MANY);
+	how.sorted = true;
+	check_int(fswalk(top_fd, "t", &how), 0);
+	check_int(n, 2 * MANY);
+	check_int(fs_remove_tree(top_fd, "t"), 0);
+}
+
+static void bounded_levels(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+
+	make_levels("deep", 3);
+	how.levels = 2;
+	check_int(fswalk(top_fd, "deep", &how), 0);
+	check_str(buf_str(&m.text), "d( !d/d d/leaf !d/z )d leaf z( )z ");
+	check_int(m.errnum, ENAMETOOLONG);
+	how.missed = NULL;
+	check_int(fswalk(top_fd, "deep", &how), -ENAMETOOLONG);
+	buf_done(&m.text);
+	check_int(fs_remove_tree(top_fd, "deep"), 0);
+}
+
+/* The names in "d" are known. */
+static const char *const known_names[] = {"none", "leaf", NULL};
+static size_t known_at;
+
+static bool knows(void *user, size_t depth, const struct stat *st)
+{
+	return S_ISDIR(st->st_mode) && depth == 1;
+}
+
+static const char *next_known(void *user, size_t depth)
+{
+	errno = EINVAL; /* it counts for nothing */
+	return depth == 1 ? known_names[known_at++] : NULL;
+}
+
+static void names_that_are_known(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+
+	make_levels("deep", 2);
+	must(unlinkat(top_fd, "deep/z", AT_REMOVEDIR) == 0);
+	how.knows = knows;
+	how.next = next_known;
+	known_at = 0;
+	check_int(fswalk(top_fd, "deep", &how), 0);
+	check_str(buf_str(&m.text), "d( d/leaf )d leaf ");
+	buf_clear(&m.text);
+	how.untyped = true;
+	known_at = 0;
+	check_int(fswalk(top_fd, "deep", &how), 0);
+	/* It is the caller who looks. */
+	check_str(buf_str(&m.text), "d leaf ");
+	buf_done(&m.text);
+	check_int(fs_remove_tree(top_fd, "deep"), 0);
 }
 
 /* --- closed directories, as somebody whom modes hold up --- */
@@ -325,7 +472,7 @@ static int closed(void)
 	return 0;
 }
 
-/* One that can be read but not left is not entered, so deep down the walk does not end there. */
+/* One that can be read but not searched is entered, and left again, however deep it is. */
 static int closed_deep(void)
 {
 	struct met m;
@@ -343,7 +490,8 @@ static int closed_deep(void)
 	path[strlen(path) - 1] = 'z';
 	if (mkdirat(top_fd, path, 0700) < 0 || fswalk(top_fd, "free/d", &how) != 0)
 		return 4;
-	if (m.errnum != EACCES || str_find(buf_str(&m.text), STR("/z( ")) == buf_len(&m.text))
+	if (m.errnum != 0 || str_find(buf_str(&m.text), STR("/a( ")) == buf_len(&m.text) ||
+		str_find(buf_str(&m.text), STR("/z( ")) == buf_len(&m.text))
 		return 5;
 	buf_done(&m.text);
 	return 0;
@@ -382,7 +530,7 @@ static int mounted(void)
 	if (fswalk(top_fd, "t", &how) != 0 || !str_eq(buf_str(&m.text), STR("a b( )b ")))
 		return 2;
 	buf_clear(&m.text);
-	how.stay = true;
+	how.stay = FSWALK_ON_DEVICE;
 	if (fswalk(top_fd, "t", &how) != 0 || m.errnum != EXDEV ||
 		!str_eq(buf_str(&m.text), STR("a !b ")))
 		return 3;
@@ -392,6 +540,37 @@ static int mounted(void)
 		return 4;
 	buf_done(&m.text);
 	return 0;
+}
+
+/* What is mounted in a tree is not removed with it. */
+static int removed_around_a_mount(void)
+{
+	_cleanup_(buf_donep) struct buf where = BUF_INIT(PATH_MAX);
+	struct fs_removal how = {.where = &where};
+
+	if (!enter_namespaces() || mount("none", "t/b", "tmpfs", 0, "") < 0)
+		return NO_NAMESPACES;
+	if (fs_remove(top_fd, "t", &how) != -EBUSY || !str_eq(buf_str(&where), STR("b")))
+		return 2;
+	how = (struct fs_removal){.force = true};
+	if (fs_remove(top_fd, "t", &how) != -EBUSY)
+		return 3;
+	/* The same file system, by another mount. */
+	if (umount2("t/b", 0) < 0 || mount("other", "t/b", NULL, MS_BIND, NULL) < 0)
+		return 4;
+	if (fs_remove(top_fd, "t", &how) != -EBUSY || faccessat(top_fd, "other/in", F_OK, 0) < 0)
+		return 5;
+	return 0;
+}
+
+static void removal_keeps_mounts(void)
+{
+	must(mkdirat(top_fd, "t", 0700) == 0 && mkdirat(top_fd, "t/b", 0700) == 0 &&
+		mkdirat(top_fd, "other", 0700) == 0);
+	make_file("other/in");
+	run_apart(removed_around_a_mount, false);
+	check_int(fs_remove_tree(top_fd, "t"), 0);
+	check_int(fs_remove_tree(top_fd, "other"), 0);
 }
 
 static void a_mount_inside(void)
@@ -429,10 +608,17 @@ int main(void)
 	run_test(met_in_order);
 	run_test(any_depth_with_few_descriptors);
 	run_test(a_tree_that_is_moved_leads_nowhere);
+	run_test(what_is_moved_is_told);
 	run_test(removal_of_a_tree_that_is_moved);
 	run_test(what_is_exchanged_is_not_followed);
+	run_test(what_is_exchanged_all_the_time);
+	run_test(any_name);
+	run_test(many_entries);
+	run_test(bounded_levels);
+	run_test(names_that_are_known);
 	run_test(closed_directories);
 	run_test(a_mount_inside);
+	run_test(removal_keeps_mounts);
 	run_test(survives_lack_of_memory);
 	close(top_fd);
 	check_int(fs_remove_tree(AT_FDCWD, top), 0);
