@@ -197,13 +197,19 @@ static int make_own(
 	return e < 0 ? e : add_chromium(host, root, err);
 }
 
-/* Make /etc as an overlay: the room's own files over what packages brought. The layers lie in the
- * directory that the overlay then covers, where no process inside can reach them. */
+/* Where the copy of what packages brought is attached: in the host's tree, over a directory that is
+ * not needed any more. It goes with that tree. In the room's tree it would have to be detached by
+ * itself, since the list of mounts would reveal where the user's copy lies, and each detaching waits
+ * for the kernel (a grace period of RCU: 0.05 to 5 ms). */
+#define ETC_LOWER "/dev"
+
+/* Make /etc as an overlay: the room's own files over what packages brought. The layers of the former
+ * lie in the directory that the overlay then covers, where no process inside can reach them. */
 static int make_layered(
 	struct parts_view *v, const struct rootfs *r, bool *ret_is_layered, struct cloche_err *err)
 {
 	bool gateway = r->spec->net == ROOM_NET_GATEWAY;
-	_cleanup_fd_ int base = -1, upper = -1, tree = -1;
+	_cleanup_fd_ int base = -1, tree = -1;
 	int e = parts_mkdir(v->root, "etc", 0755, err);
 
 	if (e < 0)
@@ -211,26 +217,21 @@ static int make_layered(
 	base = openat(v->root, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (base < 0)
 		return err_sys(err, errno, "open /etc of the room");
-	e = layers_make(base, err);
+	e = parts_mkdir(base, "work", 0700, err);
 	if (e == 0)
-		e = mount_attach(r->shipped_tree, base, "lower", "/etc of packages", err);
+		e = make_own(AT_FDCWD, base, r->spec, gateway, err);
+	if (e == 0)
+		e = add_names(base, gateway, err);
+	if (e == 0)
+		e = mount_attach(
+			r->shipped_tree, AT_FDCWD, ETC_LOWER, "/etc of packages", err);
 	if (e < 0)
 		return e;
-	upper = openat(base, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (upper < 0)
-		return err_sys(err, errno, "open the layer of /etc");
-	e = make_own(AT_FDCWD, upper, r->spec, gateway, err);
-	if (e == 0)
-		e = add_names(upper, gateway, err);
-	if (e < 0)
-		return e;
-	tree = layers_overlay(base, "etc", false, NULL);
-	/* The overlay keeps it; the list of mounts would reveal where the user's copy lies. */
-	(void)layers_detach(base, "lower");
+	tree = layers_mount(base, ETC_LOWER "/etc", "etc", "work", NULL);
 	*ret_is_layered = tree >= 0;
 	/* If the kernel makes no overlay for this user. */
 	if (tree < 0)
-		tree = mount_clone(base, "upper/etc", 0, err);
+		tree = mount_clone(base, "etc", 0, err);
 	return tree < 0 ? tree : mount_attach(tree, v->root, "etc", "/etc", err);
 }
 

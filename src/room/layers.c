@@ -60,11 +60,21 @@ int layers_try(int scratch, struct cloche_err *err)
 	return MIN(r, 0);
 }
 
+int layers_mount(
+	int base, const char *lower, const char *upper, const char *work, struct cloche_err *err)
+{
+	const struct mount_option options[] = {{"lowerdir", lower}, {"upperdir", upper},
+		{"workdir", work}, {"userxattr", NULL}, {NULL, NULL}};
+
+	/* The layers are named relative to the working directory. */
+	if (fchdir(base) < 0)
+		return err_sys(err, errno, "enter the room's layers");
+	return mount_new("overlay", options, PARTS_QUIET, err);
+}
+
 int layers_overlay(int base, const char *name, bool places, struct cloche_err *err)
 {
 	char lower[64], upper[64], work[64];
-	const struct mount_option options[] = {{"lowerdir", lower}, {"upperdir", upper},
-		{"workdir", work}, {"userxattr", NULL}, {NULL, NULL}};
 	int r;
 
 	snprintf(lower, sizeof(lower), "lower%s%s%s", *name ? "/" : "", name,
@@ -74,12 +84,7 @@ int layers_overlay(int base, const char *name, bool places, struct cloche_err *e
 	r = *name ? parts_mkdir(base, upper, 0755, err) : 0;
 	if (r == 0)
 		r = parts_mkdir(base, work, 0700, err);
-	if (r < 0)
-		return r;
-	/* The layers are named relative to the working directory. */
-	if (fchdir(base) < 0)
-		return err_sys(err, errno, "enter the room's layers");
-	return mount_new("overlay", options, PARTS_QUIET, err);
+	return r < 0 ? r : layers_mount(base, lower, upper, work, err);
 }
 
 int layers_detach(int base, const char *name)
