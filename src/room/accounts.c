@@ -26,17 +26,6 @@ static const struct account users[] = {{"root", 0, "root:/root"},
 static const struct account groups[] = {{"root", 0, NULL}, {"daemon", 1, NULL}, {"tty", 5, NULL},
 	{"staff", 50, NULL}, {"users", 100, NULL}, {"nogroup", 65534, NULL}};
 
-/* Modules that the files of su(1), runuser(1) and others include: root may do all of it, and nobody
- * else has a password. The host's own versions are made by a script of Debian's package, not
- * brought by it. */
-static const struct {
-	const char *name, *text;
-} pam[] = {{"common-auth", "auth required pam_deny.so\n"},
-	{"common-account", "account required pam_permit.so\n"},
-	{"common-password", "password required pam_deny.so\n"},
-	{"common-session", "session required pam_permit.so\n"},
-	{"common-session-noninteractive", "session required pam_permit.so\n"}};
-
 /* Return the name of the room's user; NULL if that is root, who has an account anyway. */
 static const char *accounts_find_user(const struct room_spec *s, char buffer[ROOM_USER_MAX + 1])
 {
@@ -96,18 +85,6 @@ int accounts_make(int root, const struct room_spec *s, struct cloche_err *err)
 		return err_nomem(err);
 	r = parts_file(root, "etc/passwd", buf_str(&passwd), err);
 	return r < 0 ? r : parts_file(root, "etc/group", buf_str(&group), err);
-}
-
-int accounts_make_pam(int root, struct cloche_err *err)
-{
-	int r = parts_mkdir(root, "etc/pam.d", 0755, err);
-	char path[64];
-
-	for (size_t i = 0; i < ARRAY_SIZE(pam) && r == 0; i++) {
-		snprintf(path, sizeof(path), "etc/pam.d/%s", pam[i].name);
-		r = parts_file(root, path, str_from(pam[i].text), err);
-	}
-	return r;
 }
 
 int accounts_make_home(int root, const struct room_spec *s, struct cloche_err *err)

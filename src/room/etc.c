@@ -63,12 +63,25 @@ static const struct {
 				STR("nameserver " ROOTFS_NAMESERVER "\n")}}};
 static const struct str nsswitch[2] = {ETC_NSSWITCH(""), ETC_NSSWITCH(" dns")};
 
-static const char profile_text[] =
-	"PATH=${PATH:-" SYSTEM_PATH "}\n"
-	"export PATH\n[ -z \"$BASH_VERSION\" ] || [ ! -r /etc/bash.bashrc ] || . "
-	"/etc/bash.bashrc\n";
-/* apt would switch to a user, which is impossible with a single mapped id. */
-static const char apt_text[] = "APT::Sandbox::User \"root\";\n";
+/* The same in every room, so they are part of the copy of what packages brought. */
+static const struct shipped_own own[] = {{"etc/ssl", STR_NULL}, {"etc/pki", STR_NULL},
+	{"etc/pki/tls", STR_NULL}, {"etc/apt", STR_NULL}, {"etc/apt/apt.conf.d", STR_NULL},
+	{"etc/pam.d", STR_NULL},
+	/* apt would switch to a user, which is impossible with a single mapped id. */
+	{"etc/apt/apt.conf.d/90cloche", STR("APT::Sandbox::User \"root\";\n")},
+	{"etc/profile", STR("PATH=${PATH:-" SYSTEM_PATH "}\n"
+			    "export PATH\n"
+			    "[ -z \"$BASH_VERSION\" ] || [ ! -r /etc/bash.bashrc ] || . "
+			    "/etc/bash.bashrc\n")},
+	/* Modules that the files of su(1), runuser(1) and others include: root may do all of it,
+	 * and nobody else has a password. The host's own versions are made by a script of Debian's
+	 * package, not brought by it. */
+	{"etc/pam.d/common-auth", STR("auth required pam_deny.so\n")},
+	{"etc/pam.d/common-account", STR("account required pam_permit.so\n")},
+	{"etc/pam.d/common-password", STR("password required pam_deny.so\n")},
+	{"etc/pam.d/common-session", STR("session required pam_permit.so\n")},
+	{"etc/pam.d/common-session-noninteractive", STR("session required pam_permit.so\n")},
+	{NULL, STR_NULL}};
 
 static int add_names(int root, bool gateway, struct cloche_err *err)
 {
@@ -120,7 +133,7 @@ int rootfs_open_shipped(void)
 {
 	_cleanup_fd_ int base = rundir_open_usual(NULL);
 
-	return base < 0 ? -1 : MAX(shipped_open(base, named, live), -1);
+	return base < 0 ? -1 : MAX(shipped_open(base, own, named, live), -1);
 }
 
 int etc_clone_shipped(int shipped, bool apart)
@@ -172,39 +185,51 @@ static int add_chromium(int host, int root, struct cloche_err *err)
 	return e ? MIN(e, 0) : parts_file(root, "etc/chromium.d/cloche", STR_NULL, err);
 }
 
-/* Make the room's own files of /etc, except for its names; root is where etc/ lies. host: the
- * host's root; AT_FDCWD: it is our own root. user: the spec whose user gets an account; NULL:
- * nobody does. */
+/* Make the files and directories that every room has; root has etc/. */
+static int add_own(int root, struct cloche_err *err)
+{
+	int e = 0;
+
+	for (size_t i = 0; own[i].path && e == 0; i++)
+		e = own[i].text.p ? parts_file(root, own[i].path, own[i].text, err)
+				  : parts_mkdir(root, own[i].path, 0755, err);
+	return e;
+}
+
+/* Make the files of /etc that are this room's own, except for its names; root is where etc/ lies.
+ * host: the host's root; AT_FDCWD: it is our own root. user: the spec whose user gets an account;
+ * NULL: nobody does. */
 static int make_own(
 	int host, int root, const struct room_spec *user, bool gateway, struct cloche_err *err)
 {
-	static const char *const dirs[] = {
-		"etc", "etc/ssl", "etc/pki", "etc/pki/tls", "etc/apt", "etc/apt/apt.conf.d", NULL};
-	int e = parts_mkdirs(root, dirs, 0755, err);
+	int e = parts_mkdir(root, "etc", 0755, err);
 
 	if (e == 0)
 		e = add_links(host, root, err);
 	if (e == 0)
 		e = accounts_make(root, user, err);
 	if (e == 0)
-		e = accounts_make_pam(root, err);
-	if (e == 0)
 		e = parts_file(root, "etc/nsswitch.conf", nsswitch[gateway], err);
-	if (e == 0)
-		e = parts_file(root, "etc/profile", str_from(profile_text), err);
-	if (e == 0)
-		e = parts_file(root, "etc/apt/apt.conf.d/90cloche", str_from(apt_text), err);
 	return e < 0 ? e : add_chromium(host, root, err);
+}
+
+static int make_all(
+	int host, int root, const struct room_spec *user, bool gateway, struct cloche_err *err)
+{
+	int e = make_own(host, root, user, gateway, err);
+
+	return e < 0 ? e : add_own(root, err);
 }
 
 /* Where the copy of what packages brought is attached: in the host's tree, over a directory that is
  * not needed any more. It goes with that tree. In the room's tree it would have to be detached by
- * itself, since the list of mounts would reveal where the user's copy lies, and each detaching waits
- * for the kernel (a grace period of RCU: 0.05 to 5 ms). */
+ * itself, since the list of mounts would reveal where the user's copy lies, and each detaching
+ * waits for the kernel (a grace period of RCU: 0.05 to 5 ms). */
 #define ETC_LOWER "/dev"
 
-/* Make /etc as an overlay: the room's own files over what packages brought. The layers of the former
- * lie in the directory that the overlay then covers, where no process inside can reach them. */
+/* Make /etc as an overlay: the room's own files over what packages brought. The layers of the
+ * former lie in the directory that the overlay then covers, where no process inside can reach them.
+ */
 static int make_layered(
 	struct parts_view *v, const struct rootfs *r, bool *ret_is_layered, struct cloche_err *err)
 {
@@ -223,16 +248,15 @@ static int make_layered(
 	if (e == 0)
 		e = add_names(base, gateway, err);
 	if (e == 0)
-		e = mount_attach(
-			r->shipped_tree, AT_FDCWD, ETC_LOWER, "/etc of packages", err);
+		e = mount_attach(r->shipped_tree, AT_FDCWD, ETC_LOWER, "/etc of packages", err);
 	if (e < 0)
 		return e;
 	tree = layers_mount(base, ETC_LOWER "/etc", "etc", "work", NULL);
 	*ret_is_layered = tree >= 0;
 	/* If the kernel makes no overlay for this user. */
-	if (tree < 0)
+	if (tree < 0 && (e = add_own(base, err)) == 0)
 		tree = mount_clone(base, "etc", 0, err);
-	return tree < 0 ? tree : mount_attach(tree, v->root, "etc", "/etc", err);
+	return e < 0 ? e : tree < 0 ? tree : mount_attach(tree, v->root, "etc", "/etc", err);
 }
 
 static int make_state(int root, struct cloche_err *err)
@@ -255,7 +279,7 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 	if (r->shipped_tree >= 0 && !v->defer) {
 		e = make_layered(v, r, &is_layered, err);
 	} else {
-		e = make_own(AT_FDCWD, v->root, r->spec, gateway, err);
+		e = make_all(AT_FDCWD, v->root, r->spec, gateway, err);
 		if (e == 0)
 			e = add_names(v->root, gateway, err);
 	}
@@ -279,7 +303,7 @@ int etc_make_plain(int host, int root, bool gateway, struct cloche_err *err)
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++)
 		(void)unlinkat(root, made[i], 0);
-	e = make_own(host, root, NULL, gateway, err);
+	e = make_all(host, root, NULL, gateway, err);
 	return e < 0 ? e : make_state(root, err);
 }
 

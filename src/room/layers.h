@@ -34,8 +34,8 @@ _warn_unused_ int layers_make(int base, struct cloche_err *err);
  * set, over LAYERS_PLACES. Return the detached mount. */
 _warn_unused_ int layers_overlay(int base, const char *name, bool places, struct cloche_err *err);
 
-/* Make an overlay of the layers upper over lower; work: an empty directory beside upper. All are paths
- * from base. Return the detached mount. */
+/* Make an overlay of the layers upper over lower; work: an empty directory beside upper. All are
+ * paths from base. Return the detached mount. */
 _warn_unused_ int layers_mount(
 	int base, const char *lower, const char *upper, const char *work, struct cloche_err *err);
 

@@ -37,6 +37,14 @@ int parts_file(int root, const char *path, struct str text, struct cloche_err *e
 	return r < 0 ? err_sys(err, -r, "write /%s in the room", path) : 0;
 }
 
+/* Make an empty file to mount on; an existing one is fine. */
+static int parts_make_place(int root, const char *path, struct cloche_err *err)
+{
+	if (mknodat(root, path, S_IFREG | 0644, 0) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "make /%s in the room", path);
+	return 0;
+}
+
 /* Copy the mount of source, and make an entry at path for it. Return the copy, or -ENOENT (without
  * err) if source does not exist. */
 static int parts_copy(int root, const char *source, const char *path, bool dir, uint64_t attrs,
@@ -46,8 +54,7 @@ static int parts_copy(int root, const char *source, const char *path, bool dir, 
 	int r = tree;
 
 	if (tree >= 0)
-		r = dir ? parts_mkdir(root, path, 0755, err)
-			: parts_file(root, path, STR_NULL, err);
+		r = dir ? parts_mkdir(root, path, 0755, err) : parts_make_place(root, path, err);
 	return r < 0 ? r : TAKE_FD(tree);
 }
 

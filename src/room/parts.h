@@ -106,7 +106,6 @@ int etc_clone_shipped(int shipped, bool apart);
 /* Parts of it, in root's etc/, and the user's home. s: whose user gets an account; NULL: nobody
  * does. */
 _warn_unused_ int accounts_make(int root, const struct room_spec *s, struct cloche_err *err);
-_warn_unused_ int accounts_make_pam(int root, struct cloche_err *err);
 _warn_unused_ int accounts_make_home(int root, const struct room_spec *s, struct cloche_err *err);
 
 /* Make links to the policies of trust.h where browsers look for them. */

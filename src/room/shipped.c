@@ -228,7 +228,37 @@ static int shipped_copy_links(struct copying *c, const char *path, mode_t mode, 
 	return S_ISLNK(mode) ? shipped_copy_link(c, path) : 0;
 }
 
-int shipped_copy(int root, int to, const char *const *named, const char *const *without)
+static int shipped_make_own(struct copying *c, const struct shipped_own *own)
+{
+	const struct stat ordinary = {.st_mode = S_IFREG | 0644};
+	int r = 0;
+
+	for (; own->path && r == 0; own++)
+		if (own->text.p)
+			r = shipped_write(c, own->path, own->text, &ordinary);
+		else if (mkdirat(c->to, own->path, 0755) < 0 && errno != EEXIST)
+			r = -errno;
+	return r;
+}
+
+/* Make something to mount on at a path that the host has. */
+static int shipped_make_place(struct copying *c, const char *path)
+{
+	struct stat st;
+	int r;
+
+	if (fstatat(c->root, path, &st, 0) < 0)
+		return 0;
+	if (!S_ISDIR(st.st_mode))
+		return shipped_write(c, path, STR_NULL, &st);
+	r = shipped_make_parents(c, path);
+	if (r == 0 && mkdirat(c->to, path, 0755) < 0 && errno != EEXIST)
+		r = -errno;
+	return r;
+}
+
+int shipped_copy(int root, int to, const struct shipped_own *own, const char *const *named,
+	const char *const *without)
 {
 	struct copying c = {.root = root, .to = to, .without = without};
 	_cleanup_(buf_donep) struct buf status = BUF_INIT(DATABASE_MAX);
@@ -240,7 +270,11 @@ int shipped_copy(int root, int to, const char *const *named, const char *const *
 		return -ENOENT;
 	if (mkdirat(to, "etc", 0755) < 0 && errno != EEXIST)
 		return -errno;
-	r = shipped_copy_conffiles(&c, buf_str(&status));
+	r = shipped_make_own(&c, own);
+	for (; *without && r == 0; without++)
+		r = shipped_make_place(&c, *without);
+	if (r == 0)
+		r = shipped_copy_conffiles(&c, buf_str(&status));
 	if (r == 0 && fd_read_file(root, UCF_HASHES, &hashes, NULL) == 0)
 		r = shipped_copy_ucf(&c, buf_str(&hashes));
 	for (; *named && r == 0; named++)
@@ -249,8 +283,10 @@ int shipped_copy(int root, int to, const char *const *named, const char *const *
 	return r == 0 ? shipped_visit(&c, "etc", DEPTH_MAX, shipped_copy_links) : r;
 }
 
-/* Make the name of the copy for the current state of /etc and the databases. */
-static void shipped_name(int root, char ret[sizeof(SHIPPED_PREFIX) + NAME_HEX])
+/* Make the name of the copy for the current state of /etc and the databases, and for our own files,
+ * which another version of cloche may have otherwise. */
+static void shipped_name(
+	int root, const struct shipped_own *own, char ret[sizeof(SHIPPED_PREFIX) + NAME_HEX])
 {
 	static const char *const watched[] = {DPKG_STATUS, UCF_HASHES, "etc"};
 	char hex[SHA256_HEX_MAX];
@@ -268,6 +304,10 @@ static void shipped_name(int root, char ret[sizeof(SHIPPED_PREFIX) + NAME_HEX])
 			state[3] = (uint64_t)st.st_mtim.tv_nsec;
 		}
 		sha256_add_framed(&h, str_make(state, sizeof(state)));
+	}
+	for (; own->path; own++) {
+		sha256_add_framed(&h, str_from(own->path));
+		sha256_add_framed(&h, own->text);
 	}
 	sha256_hex(&h, hex);
 	snprintf(ret, sizeof(SHIPPED_PREFIX) + NAME_HEX, SHIPPED_PREFIX "%.*s", NAME_HEX, hex);
@@ -305,8 +345,8 @@ static void shipped_remove_others(int base, const char *name)
 	}
 }
 
-static int shipped_make(
-	int base, int root, const char *name, const char *const *named, const char *const *without)
+static int shipped_make(int base, int root, const char *name, const struct shipped_own *own,
+	const char *const *named, const char *const *without)
 {
 	char half[64];
 	_cleanup_fd_ int fd = -1;
@@ -317,7 +357,7 @@ static int shipped_make(
 	if (mkdirat(base, half, 0755) < 0)
 		return -errno;
 	fd = shipped_hold(base, half);
-	r = fd < 0 ? fd : shipped_copy(root, fd, named, without);
+	r = fd < 0 ? fd : shipped_copy(root, fd, own, named, without);
 	if (r == 0 && renameat(base, half, base, name) < 0)
 		r = -errno;
 	if (r == 0) {
@@ -329,7 +369,8 @@ static int shipped_make(
 	return r == -EEXIST || r == -ENOTEMPTY ? shipped_hold(base, name) : r;
 }
 
-int shipped_open(int base, const char *const *named, const char *const *without)
+int shipped_open(int base, const struct shipped_own *own, const char *const *named,
+	const char *const *without)
 {
 	_cleanup_fd_ int root = -1;
 	char name[sizeof(SHIPPED_PREFIX) + NAME_HEX];
@@ -339,12 +380,12 @@ int shipped_open(int base, const char *const *named, const char *const *without)
 	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0 || faccessat(root, DPKG_STATUS, R_OK, 0) < 0)
 		return -errno;
-	shipped_name(root, name);
+	shipped_name(root, own, name);
 	r = shipped_hold(base, name);
 	if (r >= 0)
 		return r;
 	mask = umask(022);
-	r = shipped_make(base, root, name, named, without);
+	r = shipped_make(base, root, name, own, named, without);
 	umask(mask);
 	return r;
 }

@@ -18,6 +18,8 @@ static int dir, host, copy;
 static const char *const named[] = {"etc/fonts", "etc/services", "etc/missing", NULL};
 static const char *const without[] = {"etc/alternatives", NULL};
 static const char *const none[] = {NULL};
+static const struct shipped_own own[] = {{"etc/own", STR_NULL}, {"etc/own/a.conf", STR("ours\n")},
+	{"etc/profile", STR("ours\n")}, {NULL, STR_NULL}};
 
 static void put(const char *path, const char *text)
 {
@@ -104,7 +106,7 @@ static void test_shows_what_packages_brought(void)
 	put_link("etc/tool/30-curl.ini", "./mods/../mods/curl.ini");
 	put_link("etc/tool/mods.d", "mods");
 	put_link("etc/tool/shared", "../../usr/share/tool");
-	check(shipped_copy(host, copy, none, without) == 0);
+	check(shipped_copy(host, copy, own, none, without) == 0);
 	check(has("etc/tool/tool.conf", "shipped\n"));
 	check(has("etc/tool/old.conf", "old\n"));
 	check(has("etc/tool/mods/curl.ini", "by ucf\n"));
@@ -133,9 +135,41 @@ static void test_hides_what_belongs_to_the_machine(void)
 	put_link("etc/tool/home", "/home/somebody");
 	put("etc/alternatives/README", "x");
 	put_link("etc/alternatives/vi", "/usr/bin/vim");
-	check(shipped_copy(host, copy, none, without) == 0);
-	check(is_there("etc") && !is_there("etc/tool") && !is_there("etc/alternatives"));
+	check(shipped_copy(host, copy, own, none, without) == 0);
+	check(is_there("etc") && !is_there("etc/tool"));
+	check(!is_there("etc/alternatives/README") && !is_there("etc/alternatives/vi"));
 	check(!is_there("var") && !is_there("secret"));
+}
+
+static void test_every_room_has_our_own(void)
+{
+	char status[512] = "Conffiles:\n";
+
+	begin();
+	put("etc/profile", "shipped\n");
+	list(status, sizeof(status), false, "/etc/profile", "shipped\n");
+	put("var/lib/dpkg/status", status);
+	check(shipped_copy(host, copy, own, none, without) == 0);
+	check(has("etc/own/a.conf", "ours\n") && has("etc/profile", "ours\n"));
+}
+
+static void test_what_is_mounted_has_a_place(void)
+{
+	static const char *const mounted[] = {"etc/alternatives", "etc/apt/keyrings",
+		"etc/ld.so.cache", "etc/tool/link", "etc/missing/certs", NULL};
+
+	begin();
+	put("var/lib/dpkg/status", "");
+	put("etc/alternatives/README", "x");
+	put("etc/apt/keyrings/key", "x");
+	put("etc/ld.so.cache", "cache");
+	put("etc/tool/tool.conf", "x");
+	put_link("etc/tool/link", "tool.conf");
+	check(shipped_copy(host, copy, own, none, mounted) == 0);
+	check(is_there("etc/alternatives") && !is_there("etc/alternatives/README"));
+	check(is_there("etc/apt/keyrings") && !is_there("etc/apt/keyrings/key"));
+	check(has("etc/ld.so.cache", "") && has("etc/tool/link", ""));
+	check(!is_there("etc/missing"));
 }
 
 static void test_named_ones_are_copied_as_they_are(void)
@@ -146,10 +180,10 @@ static void test_named_ones_are_copied_as_they_are(void)
 	put("etc/fonts/hidden.conf", "own\n");
 	must(fchmodat(host, "etc/fonts/hidden.conf", 0600, 0) == 0);
 	put("etc/tool/tool.conf", "shipped\n");
-	check_int(shipped_copy(host, copy, named, without), -ENOENT);
+	check_int(shipped_copy(host, copy, own, named, without), -ENOENT);
 	check(!is_there("etc"));
 	put("var/lib/dpkg/status", "");
-	check(shipped_copy(host, copy, named, without) == 0);
+	check(shipped_copy(host, copy, own, named, without) == 0);
 	check(has("etc/services", "changed here\n"));
 	check(has("etc/fonts/conf.d/own.conf", "own\n"));
 	check(!is_there("etc/fonts/hidden.conf") && !is_there("etc/tool"));
@@ -165,7 +199,7 @@ static void test_bounds(void)
 	put("etc/large", large);
 	list(status, sizeof(status), false, "/etc/large", large);
 	put("var/lib/dpkg/status", status);
-	check(shipped_copy(host, copy, none, without) == 0);
+	check(shipped_copy(host, copy, own, none, without) == 0);
 	check(!is_there("etc/large"));
 }
 
@@ -180,8 +214,8 @@ static void test_one_copy_for_each_state(void)
 	must(mkdirat(copy, ".etc-old/etc", 0755) == 0 && mkdirat(copy, "other", 0755) == 0);
 	held = openat(copy, ".etc-held", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(held >= 0 && flock(held, LOCK_SH) == 0);
-	one = shipped_open(copy, named, without);
-	two = shipped_open(copy, named, without);
+	one = shipped_open(copy, own, named, without);
+	two = shipped_open(copy, own, named, without);
 	must(one >= 0 && two >= 0 && fstat(one, &a) == 0 && fstat(two, &b) == 0);
 	check(a.st_ino == b.st_ino && (a.st_mode & 07777) == 0755);
 	check(is_there(".etc-held") && !is_there(".etc-old") && is_there("other"));
@@ -198,6 +232,8 @@ int main(void)
 	host = copy = -1;
 	run_test(test_shows_what_packages_brought);
 	run_test(test_hides_what_belongs_to_the_machine);
+	run_test(test_every_room_has_our_own);
+	run_test(test_what_is_mounted_has_a_place);
 	run_test(test_named_ones_are_copied_as_they_are);
 	run_test(test_bounds);
 	run_test(test_one_copy_for_each_state);
