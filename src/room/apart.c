@@ -76,6 +76,14 @@ int apart_is(const struct apart *a, int source)
 	return n < 0 ? n : !has_id(ids, (size_t)n, a->ids[0]);
 }
 
+static bool apart_is_same(int one, int two)
+{
+	struct stat a, b;
+
+	return fstat(one, &a) == 0 && fstat(two, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
 int apart_own_init(struct apart_own *a, struct cloche_err *err)
 {
 	bool is_there = false;
@@ -89,7 +97,7 @@ int apart_own_init(struct apart_own *a, struct cloche_err *err)
 	/* The usual one controls the sandboxes that were made without the variable, and has files
 	 * for all of them. */
 	usual = rundir_open_usual(NULL);
-	if (r == 0 && usual >= 0)
+	if (r == 0 && usual >= 0 && !apart_is_same(control, usual))
 		r = apart_init(&a->usual, usual);
 	if (r < 0)
 		return err_sys(err, -r, "look at the directory of sandboxes");

@@ -56,7 +56,10 @@ int rootfs_init(struct rootfs *r, const struct room_spec *spec, const struct kee
 		return err_nomem(err);
 	for (size_t i = 0; i < spec->mounts_n; i++)
 		r->sources[i].tree = -1;
-	return apart_own_init(&r->apart, err);
+	if (!r->dir && spec->mounts_n == 0)
+		return 0;
+	r->apart = malloc(sizeof(*r->apart));
+	return r->apart ? apart_own_init(r->apart, err) : err_nomem(err);
 }
 
 static bool is_image(const struct rootfs *r)
@@ -81,7 +84,7 @@ static int open_source(const struct rootfs *r, int fd, const char *path, uint64_
 {
 	struct stat st;
 	int e = apart_check_source(
-		&r->apart, fd, path, r->spec->host_home, attrs & MOUNT_ATTR_RDONLY, &st, err);
+		r->apart, fd, path, r->spec->host_home, attrs & MOUNT_ATTR_RDONLY, &st, err);
 
 	if (e < 0)
 		return e;
@@ -174,7 +177,9 @@ void rootfs_done(struct rootfs *r)
 	for (i = 0; r->sources && i < r->spec->mounts_n; i++)
 		fd_close(r->sources[i].tree);
 	free(r->sources);
+	free(r->apart);
 	r->sources = NULL;
+	r->apart = NULL;
 }
 
 int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err)

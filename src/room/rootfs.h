@@ -30,9 +30,9 @@ struct rootfs {
 	const struct keep *keep; /* borrowed: where that layer is kept; NULL: in the room's tmpfs */
 	const struct cgroup *cgroup; /* borrowed: is shown */
 	struct idmap ids;
-	struct apart_own apart;                      /* no source may show these */
-	int shipped;                                 /* borrowed, see rootfs_open_shipped */
-	struct rootfs_source *sources;               /* of the spec's mounts, in their order */
+	struct apart_own *apart;       /* no source may show these; NULL: there are no sources */
+	int shipped;                   /* borrowed, see rootfs_open_shipped */
+	struct rootfs_source *sources; /* of the spec's mounts, in their order */
 	int dir_tree, init_tree, shipped_tree;       /* as in rootfs_source */
 	int keep_tree, host_trees[LAYERS_HOST_DIRS]; /* likewise */
 	/* Set by rootfs_furnish if overlay is set (else -1): O_PATH, owned by the code that takes
