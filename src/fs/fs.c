@@ -324,15 +324,18 @@ bool fs_resolve(const char *dir, const char *path, char ret[PATH_MAX])
 	return true;
 }
 
+enum { HOME_ACCOUNT_MAX = 16384 };
+
 char *fs_home(void)
 {
 	const char *home = secure_getenv("HOME");
 	struct passwd entry, *found = NULL;
-	char text[16384];
+	_cleanup_(freep) char *text = NULL; /* its pages are touched only if they are needed */
 
 	if (home && home[0] == '/' && home[1] != '\0')
 		return strdup(home);
-	if (getpwuid_r(getuid(), &entry, text, sizeof(text), &found) != 0 || !found ||
+	text = malloc(HOME_ACCOUNT_MAX);
+	if (!text || getpwuid_r(getuid(), &entry, text, HOME_ACCOUNT_MAX, &found) != 0 || !found ||
 		found->pw_dir[0] != '/' || found->pw_dir[1] == '\0')
 		return NULL;
 	return strdup(found->pw_dir);

@@ -10,28 +10,39 @@
 
 #include "seccomp-filters.h"
 
+#define FILTERS(_)                                                                                 \
+	_(SECCOMP_ROOM, filter_room)                                                               \
+	_(SECCOMP_ROOM_STAYING, filter_room_staying)                                               \
+	_(SECCOMP_ROOM_NESTED, filter_room_nested)                                                 \
+	_(SECCOMP_ROOM_NESTED_STAYING, filter_room_nested_staying)                                 \
+	_(SECCOMP_NO_SETGID, filter_no_setgid)                                                     \
+	_(SECCOMP_GATEWAY, filter_gateway)                                                         \
+	_(SECCOMP_BROKER, filter_broker)                                                           \
+	_(SECCOMP_BROKER_OFFLINE, filter_broker_offline)                                           \
+	_(SECCOMP_FORWARD, filter_forward)                                                         \
+	_(SECCOMP_UNPACK, filter_unpack)
+
+static const struct {
+	const struct sock_filter *code;
+	size_t n;
+} filters[] = {
+#define FILTER(number, array) [number] = {array, ARRAY_SIZE(array)},
+	FILTERS(FILTER)};
+
+/* As large as the largest. A larger frame would touch pages that no filter needs. */
+union seccomp_code {
+#define ROOM(number, array) struct sock_filter array##_[ARRAY_SIZE(array)];
+	FILTERS(ROOM)
+	struct sock_filter any[1];
+};
+
 int seccomp_install(enum seccomp_filter which, struct cloche_err *err)
 {
-	static const struct {
-		const struct sock_filter *code;
-		size_t n;
-	} filters[] = {
-#define FILTER(array) {array, ARRAY_SIZE(array)}
-		[SECCOMP_ROOM] = FILTER(filter_room),
-		[SECCOMP_ROOM_STAYING] = FILTER(filter_room_staying),
-		[SECCOMP_ROOM_NESTED] = FILTER(filter_room_nested),
-		[SECCOMP_ROOM_NESTED_STAYING] = FILTER(filter_room_nested_staying),
-		[SECCOMP_NO_SETGID] = FILTER(filter_no_setgid),
-		[SECCOMP_GATEWAY] = FILTER(filter_gateway),
-		[SECCOMP_BROKER] = FILTER(filter_broker),
-		[SECCOMP_BROKER_OFFLINE] = FILTER(filter_broker_offline),
-		[SECCOMP_FORWARD] = FILTER(filter_forward),
-		[SECCOMP_UNPACK] = FILTER(filter_unpack),
-	};
-	struct sock_filter code[BPF_MAXINSNS];
+	union seccomp_code buffer;
+	struct sock_filter *code = buffer.any;
 	struct sock_fprog prog = {.len = (unsigned short)filters[which].n, .filter = code};
 
-	memcpy(code, filters[which].code, prog.len * sizeof(code[0]));
+	memcpy(&buffer, filters[which].code, prog.len * sizeof(code[0]));
 	for (size_t i = 0; i < prog.len; i++)
 		if (code[i].k == SELF_PLACEHOLDER)
 			code[i].k = (uint32_t)getpid();

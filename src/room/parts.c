@@ -70,7 +70,10 @@ int parts_bind(int root, const char *source, const char *path, bool dir, uint64_
 
 bool parts_collect(struct parts_view *v, int tree, const char *path, bool dir)
 {
-	if (v->pending_n == PARTS_PENDING || strlen(path) >= sizeof(v->pending[0].path)) {
+	if (!v->pending)
+		v->pending = calloc(PARTS_PENDING, sizeof(*v->pending));
+	if (!v->pending || v->pending_n == PARTS_PENDING ||
+		strlen(path) >= sizeof(v->pending[0].path)) {
 		fd_close(tree);
 		return false;
 	}
@@ -114,4 +117,6 @@ void parts_view_done(struct parts_view *v)
 		v->pending_n--;
 		fd_close(v->pending[v->pending_n].tree);
 	}
+	free(v->pending);
+	v->pending = NULL;
 }

@@ -63,7 +63,7 @@ struct parts_view {
 		int tree;
 		bool dir;
 		char path[192];
-	} pending[PARTS_PENDING];
+	} * pending; /* NULL, or space for PARTS_PENDING */
 	size_t pending_n;
 };
 

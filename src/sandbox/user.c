@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ACCOUNT_MAX = 16384 };
+/* A line of passwd(5) or group(5), which lists the members. */
+enum { ACCOUNT_MAX = 4096, GROUP_MAX = 16384 };
 
 /* Split "NAME|UID[:GROUP|GID]". Return false if a part is neither a name nor a number. */
 static bool user_split(const char *text, struct str *ret_user, struct str *ret_group)
@@ -62,7 +63,7 @@ static bool user_find_account(const char *name, uid_t uid, struct sandbox_user *
 static bool user_find_group(const char *name, struct sandbox_user *ret)
 {
 	struct group entry, *found = NULL;
-	char text[ACCOUNT_MAX];
+	char text[GROUP_MAX];
 
 	if (getgrnam_r(name, &entry, text, sizeof(text), &found) != 0 || !found)
 		return false;
