@@ -29,17 +29,19 @@ bool caps_have(uint64_t wanted)
 /* INV-NO-PRIVILEGE */
 int caps_bound(uint64_t keep, struct cloche_err *err)
 {
-	int cap;
+	int cap, e, has;
 
-	/* Capabilities are numbered without gaps: the first that cannot be read does not exist. A
-	 * caller without SETPCAP may be bounded already. */
+	/* Capabilities are numbered without gaps: the first that cannot be dropped or read does not
+	 * exist. A caller without SETPCAP may be bounded already. */
 	for (cap = 0; cap < 64; cap++) {
-		int has = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
-
+		if ((keep & (1ULL << cap)) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+			continue;
+		e = errno;
+		has = e == EINVAL ? -1 : prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
 		if (has < 0)
 			break;
-		if (has && !(keep & (1ULL << cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return err_sys(err, errno, "drop capability %d", cap);
+		if (has)
+			return err_sys(err, e, "drop capability %d", cap);
 	}
 	return caps_clear_ambient(err);
 }
