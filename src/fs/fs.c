@@ -136,10 +136,13 @@ int fs_open_private_dir(const char *path, struct cloche_err *err)
 	_cleanup_fd_ int fd = -1;
 	int r;
 
-	r = fs_mkdirs(path, 0700, err);
-	if (r < 0)
-		return r;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT) {
+		r = fs_mkdirs(path, 0700, err);
+		if (r < 0)
+			return r;
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	}
 	if (fd < 0)
 		return err_sys(err, errno, "open %s", path);
 	r = fs_check_private(fd, path, err);
