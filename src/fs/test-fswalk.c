@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -296,24 +295,19 @@ static void what_is_exchanged_all_the_time(void)
 	struct met m;
 	struct fswalk_how how = telling(&m);
 	pid_t pid;
-	int status;
 
 	how.left = NULL;
 	make_place();
 	must(mkdirat(top_fd, "t", 0700) == 0 && mkdirat(top_fd, "t/a", 0700) == 0 &&
 		mkdirat(top_fd, "t/a/a", 0700) == 0 && mkdirat(top_fd, "t/a/a/in", 0700) == 0 &&
 		symlinkat("../../" PLACE, top_fd, "t/a/link") == 0);
-	pid = fork();
-	must(pid >= 0);
-	while (pid == 0)
-		if (renameat2(top_fd, "t/a/a", top_fd, "t/a/link", RENAME_EXCHANGE) < 0)
-			_exit(1);
+	pid = tap_exchange(top_fd, "t/a/a", "t/a/link");
 	for (int i = 0; i < 2000; i++) {
 		check_int(fswalk(top_fd, "t", &how), 0);
 		check(str_find(buf_str(&m.text), STR("secret")) == buf_len(&m.text));
 		buf_clear(&m.text);
 	}
-	must(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+	tap_exchange_end(pid);
 	buf_done(&m.text);
 	check_int(fs_remove_tree(top_fd, "t"), 0);
 	check_place();

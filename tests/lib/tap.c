@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 int tap_count, tap_failed;
@@ -101,6 +104,30 @@ void tap_fast_dir(char ret[TAP_DIR_BYTES])
 int tap_file(char ret[TAP_DIR_BYTES])
 {
 	return make_in("TMPDIR", make_file, ret);
+}
+
+pid_t tap_exchange(int dir, const char *a, const char *b)
+{
+	enum { EXCHANGE = 2 /* RENAME_EXCHANGE, which not every C library has */ };
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	must(pid >= 0);
+	if (pid > 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (syscall(SYS_renameat2, dir, a, dir, b, EXCHANGE) == 0)
+		;
+	_exit(1);
+}
+
+void tap_exchange_end(pid_t pid)
+{
+	int status;
+
+	must(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+	check_int(status, SIGKILL);
 }
 
 void tap_skip(const char *reason)

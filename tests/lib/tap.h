@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 extern int tap_count, tap_failed; /* tests so far, and those of them that failed */
 extern bool tap_ok_now;           /* no check of the test under way has failed */
@@ -66,6 +67,11 @@ int tap_file(char ret[TAP_DIR_BYTES]);
 /* The test under way cannot run here: reported as skipped, with the reason (borrowed), unless a
  * check has failed. The caller returns after it. */
 void tap_skip(const char *reason);
+
+/* Start a process that exchanges two names, relative to a directory, all the time; and end it,
+ * which it must not have done by itself. */
+pid_t tap_exchange(int dir, const char *a, const char *b);
+void tap_exchange_end(pid_t pid);
 
 /* Print the plan; return main()'s result. */
 int tap_done(void);
