@@ -28,6 +28,7 @@ struct level {
 	int mode;      /* to be given back; -1: none */
 	size_t path_n; /* length of its own path */
 	bool known;    /* its names come from the caller */
+	int error;     /* after which a sorted one was not read on */
 	struct strings {
 		char **v;
 		size_t n, cap, at;
@@ -40,7 +41,8 @@ struct fswalk {
 	size_t depth, cap;
 	char *path; /* terminated */
 	size_t path_cap;
-	bool plain; /* openat2() is refused here */
+	size_t names; /* so many were read */
+	bool plain;   /* openat2() is refused here */
 };
 
 static struct level *fswalk_lowest(struct fswalk *w)
@@ -129,12 +131,24 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int fswalk_sort(struct level *l)
+/* The next name that is read of a directory. NULL with errno: 0 after the last one, E2BIG if that
+ * is too many. */
+static struct dirent *fswalk_read(struct fswalk *w, struct level *l)
+{
+	struct dirent *e = fs_list_next(l->list);
+
+	if (!e || !w->how->names || w->names++ < w->how->names)
+		return e;
+	errno = E2BIG;
+	return NULL;
+}
+
+static int fswalk_sort(struct fswalk *w, struct level *l)
 {
 	struct strings *s = &l->names;
 	struct dirent *e;
 
-	while ((e = fs_list_next(l->list))) {
+	while ((e = fswalk_read(w, l))) {
 		char **v = array_room(s->v, s->n, &s->cap, sizeof(*v));
 
 		if (!v)
@@ -145,8 +159,7 @@ static int fswalk_sort(struct level *l)
 			return -ENOMEM;
 		s->n++;
 	}
-	if (errno)
-		return -errno;
+	l->error = errno;
 	if (s->n)
 		qsort(s->v, s->n, sizeof(*s->v), by_bytes);
 	return 0;
@@ -211,7 +224,7 @@ static int fswalk_push(struct fswalk *w, int fd, const struct stat *st, int old_
 	l->known = how->knows && how->knows(how->user, w->depth, st);
 	w->depth++;
 	fswalk_close_some(w);
-	return how->sorted && !l->known ? fswalk_sort(l) : 0;
+	return how->sorted && !l->known ? fswalk_sort(w, l) : 0;
 }
 
 /* --- going down and up --- */
@@ -360,10 +373,10 @@ static const char *fswalk_name(struct fswalk *w, struct level *l, unsigned char 
 				   : l->names.at < l->names.n ? l->names.v[l->names.at]
 							      : NULL;
 
-		errno = 0;
+		errno = l->error;
 		return name;
 	}
-	d = fs_list_next(l->list);
+	d = fswalk_read(w, l);
 	if (!d)
 		return NULL;
 	*ret_type = d->d_type;

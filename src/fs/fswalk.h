@@ -47,6 +47,9 @@ struct fswalk_how {
 	bool restore; /* and loses them when it is left */
 	enum fswalk_stay stay;
 	size_t levels; /* the most directories below each other, with the top; 0: any number */
+	size_t names;  /* the most names that are read in all; a directory that has more is told as
+			* missed (E2BIG; the top: -E2BIG) when what was read of it was met; 0: any
+			* number */
 	bool sorted;   /* meet the names of a directory in the order of their bytes. All names in
 			* the directories on the way from the top are in memory */
 	bool untyped;  /* the caller looks at each entry itself */

@@ -374,6 +374,26 @@ static void bounded_levels(void)
 	check_int(fs_remove_tree(top_fd, "deep"), 0);
 }
 
+static void bounded_names(void)
+{
+	struct met m;
+	struct fswalk_how how = telling(&m);
+
+	make_levels("deep", 2);
+	how.names = 4;
+	/* "d", "leaf" and "z", and one in "d". */
+	check_int(fswalk(top_fd, "deep", &how), 0);
+	check_int(m.errnum, E2BIG);
+	check_int(m.entries, 4);
+	buf_clear(&m.text);
+	how.names = 2;
+	check_int(fswalk(top_fd, "deep", &how), -E2BIG);
+	how.sorted = false;
+	check_int(fswalk(top_fd, "deep", &how), -E2BIG);
+	buf_done(&m.text);
+	check_int(fs_remove_tree(top_fd, "deep"), 0);
+}
+
 /* The names in "d" are known. */
 static const char *const known_names[] = {"none", "leaf", NULL};
 static size_t known_at;
@@ -609,6 +629,7 @@ int main(void)
 	run_test(any_name);
 	run_test(many_entries);
 	run_test(bounded_levels);
+	run_test(bounded_names);
 	run_test(names_that_are_known);
 	run_test(closed_directories);
 	run_test(a_mount_inside);
