@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -232,14 +233,11 @@ static void no_other_directory_of_the_host(void)
 	expect("C /home\nA /home/x\n");
 }
 
-static void deep_trees_end(void)
+static void make_deep(int levels)
 {
-	_cleanup_(buf_donep) struct buf out = BUF_INIT(1 << 24);
-	_cleanup_fd_ int deep = -1;
+	_cleanup_fd_ int deep = openat(at, "u", O_RDONLY | O_DIRECTORY);
 
-	fresh();
-	deep = openat(at, "u", O_RDONLY | O_DIRECTORY);
-	for (int i = 0; i < CHANGES_MAX_DEPTH + 50; i++) {
+	for (int i = 0; i < levels; i++) {
 		int next;
 
 		must(mkdirat(deep, "dddddddddddd", 0755) == 0);
@@ -248,10 +246,82 @@ static void deep_trees_end(void)
 		close(deep);
 		deep = next;
 	}
+}
+
+static void deep_trees_end(void)
+{
+	_cleanup_(buf_donep) struct buf out = BUF_INIT(1 << 24);
+
+	fresh();
+	make_deep(CHANGES_MAX_DEPTH + 50);
 	put("u/z", "z");
 	check_int(walk(&out), -E_LIMIT);
 	/* The rest is there. */
 	check(str_ends(buf_str(&out), STR("A /z\n")));
+}
+
+/* However deep it is, few descriptors are needed. */
+static void deep_trees_with_few_descriptors(void)
+{
+	_cleanup_(buf_donep) struct buf out = BUF_INIT(1 << 24);
+	struct rlimit before, few;
+
+	fresh();
+	make_deep(CHANGES_MAX_DEPTH - 1);
+	must(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	few = (struct rlimit){64, before.rlim_max};
+	must(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	check_int(walk(&out), 0);
+	must(setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
+
+/* The room moves a directory away while the walk is deep in it: the rest is reported, and that this
+ * is not all. */
+static int move_when_deep(void *user, const struct room_change *c)
+{
+	unsigned slashes = 0;
+
+	for (size_t i = 0; i < c->path.n; i++)
+		slashes += c->path.p[i] == '/';
+	if (slashes == 100)
+		must(renameat(at, "u/dddddddddddd/dddddddddddd", at, "l/moved") == 0);
+	return add_line(user, c);
+}
+
+static void a_moved_directory_is_said(void)
+{
+	_cleanup_(buf_donep) struct buf out = BUF_INIT(1 << 24);
+	_cleanup_fd_ int upper = -1, lower = -1;
+
+	fresh();
+	make_deep(150);
+	put("u/dddddddddddd/z", "z");
+	put("u/z", "z");
+	put("l/y", "y");
+	upper = openat(at, "u", O_PATH | O_DIRECTORY);
+	lower = openat(at, "l", O_PATH | O_DIRECTORY);
+	err_clear(&err);
+	check_int(changes_walk(upper, lower, move_when_deep, &out, &err), -E_SYSTEM);
+	check_z(err.message, "was moved meanwhile: /dddddddddddd/dddddddddddd");
+	check(str_ends(buf_str(&out), STR("\nA /dddddddddddd/z\nA /z\n")));
+}
+
+/* A hidden name is deleted where its place in the order is, also after the last name. */
+static void hidden_names_are_in_order(void)
+{
+	fresh();
+	dir("l/d", 0755);
+	put("l/d/a", "x");
+	put("l/d/c", "x");
+	put("l/d/e", "x");
+	dir("l/d/d", 0755);
+	dir("u/d", 0755);
+	opaque("u/d");
+	put("u/d/b", "x");
+	dir("u/d/d", 0755);
+	put("u/d/d/x", "x");
+	put("u/f", "x");
+	expect("C /d\nD /d/a\nA /d/b\nD /d/c\nC /d/d\nA /d/d/x\nD /d/e\nA /f\n");
 }
 
 static void unreadable_directory_is_said(void)
@@ -305,6 +375,9 @@ int main(void)
 	run_test(hosts_directory);
 	run_test(no_other_directory_of_the_host);
 	run_test(deep_trees_end);
+	run_test(deep_trees_with_few_descriptors);
+	run_test(a_moved_directory_is_said);
+	run_test(hidden_names_are_in_order);
 	run_test(unreadable_directory_is_said);
 	run_test(the_caller_can_end_it);
 	fs_remove_tree(AT_FDCWD, top);
