@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the trees are walked, and each name is compared with what was seen in the
- * turn before. A file is read again if its inode or change time (ctime, which cannot be set in the
- * room) differs, or if that time is so close to our last look that a later change may have the
- * same; then its digest shows whether it has changed. By the same rule the names in a directory are
- * read again: each change of them changes the directory's time. This happens under the log's lock,
- * so that nothing is written from outside meanwhile. The room may write; its changes are found in
- * this turn or the next.
+/* Theory of operation: the trees are walked (fs/fswalk.h), and each name is compared with what was
+ * seen in the turn before. A file is read again if its inode or change time (ctime, which cannot be
+ * set in the room) differs, or if that time is so close to our last look that a later change may
+ * have the same; then its digest shows whether it has changed. By the same rule the names in a
+ * directory are read again: each change of them changes the directory's time. This happens under
+ * the log's lock, so that nothing is written from outside meanwhile. The room may write; its
+ * changes are found in this turn or the next.
  *
  * In the root's own layer a directory that was removed and made again hides what lies below it. So
  * its deletion is recorded first, and then all that it has.
@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "fs/fs.h"
+#include "fs/fswalk.h"
 #include "recorder/recorder.h"
 
 #include <errno.h>
@@ -33,15 +34,30 @@
 
 static const char UNREADABLE[] = "it cannot be read";
 
+enum { ENDED = 1 /* the walk, with a result */ };
+
+/* A directory on the way: the top, or one that was or may be entered. */
+struct place {
+	struct seen *s; /* NULL for the top */
+	struct stat st; /* before it was opened; then of what was opened */
+	bool is_new, entered;
+	bool anew;              /* what was known below it is void: the record has deleted it */
+	bool known;             /* its names are not read */
+	struct seen *at, *next; /* of the known ones */
+	struct dirnames *names;
+	struct sight *sight;
+	size_t path_n;
+};
+
 struct walk {
 	struct recorder *r;
 	const struct recorder_tree *tree;
 	uint32_t index;
 	dev_t device;
-	unsigned depth;
-	bool anew; /* what was known below a directory is void: the record has deleted it */
+	struct place *places; /* RECORDER_MAX_DEPTH + 1: the top, and those on the way */
 	char path[STATE_PATH_MAX + 1];
-	size_t path_n;
+	struct cloche_err *err;
+	int result; /* with which the walk ended */
 };
 
 static uint64_t nsec_of(struct timespec t)
@@ -166,9 +182,6 @@ static int look_at_link(
 	return e;
 }
 
-static int walk_directory(
-	struct walk *w, int fd, struct dirnames *names, struct sight *s, struct cloche_err *err);
-
 /* Whether a directory in a layer has come to hide what lies below it. Then the record has to
  * delete that, and with it everything that it had in this directory. */
 static bool hides_anew(struct walk *w, struct seen *s, int fd)
@@ -181,14 +194,11 @@ static bool hides_anew(struct walk *w, struct seen *s, int fd)
 	return s->opaque && !before;
 }
 
-static int look_at_directory(struct walk *w, struct seen *s, int dir, const char *name,
-	const struct stat *st, bool is_new, struct cloche_err *err)
+/* Record a directory. fd: it is open; -1: it cannot be, for errnum. */
+static int look_at_directory(
+	struct walk *w, struct place *p, int fd, int errnum, struct cloche_err *err)
 {
-	bool here = st->st_dev == w->device, deep = w->depth >= RECORDER_MAX_DEPTH;
-	_cleanup_fd_ int fd =
-		here && !deep ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-			      : -1;
-	bool before = w->anew, gone = here && !deep && fd < 0 && is_gone(errno);
+	struct seen *s = p->s;
 	bool anew = hides_anew(w, s, fd);
 	int e = 0;
 
@@ -197,37 +207,36 @@ static int look_at_directory(struct walk *w, struct seen *s, int dir, const char
 		s->names.unchanged_nsec = 0;
 		s->any_mode = false;
 	}
-	if (e == 0 && (is_new || anew))
+	if (e == 0 && (p->is_new || anew))
 		e = entry_of_name(
-			w->r, STATE_FS_MKDIR, s->path, STR_NULL, st->st_mode & 07777, err);
+			w->r, STATE_FS_MKDIR, s->path, STR_NULL, p->st.st_mode & 07777, err);
 	else if (e == 0)
-		e = entry_of_mode(w->r, s, st->st_mode, err);
-	s->mode = st->st_mode;
-	if (e < 0)
+		e = entry_of_mode(w->r, s, p->st.st_mode, err);
+	s->mode = p->st.st_mode;
+	p->anew = p->anew || anew;
+	if (e < 0 || fd >= 0)
 		return e;
-	if (!here)
+	if (errnum == EXDEV)
 		return note_blind(w->r, &s->sight, s->path, "it is on another file system", err);
-	if (deep)
+	if (errnum == ENAMETOOLONG)
 		return note_blind(w->r, &s->sight, s->path, "it is too deep", err);
-	if (gone)
-		s->sight.blind = w->r->turn;
-	if (fd < 0)
-		return gone ? 0 : note_blind(w->r, &s->sight, s->path, UNREADABLE, err);
-	w->anew = before || anew;
-	e = walk_directory(w, TAKE_FD(fd), &s->names, &s->sight, err);
-	w->anew = before;
-	return e;
+	if (!is_gone(errnum))
+		return note_blind(w->r, &s->sight, s->path, UNREADABLE, err);
+	s->sight.blind = w->r->turn;
+	return 0;
 }
 
-/* s: as it was seen, or NULL. */
-static int look_at(struct walk *w, struct dirnames *names, struct seen *s, int dir,
-	const char *name, const struct stat *st, struct cloche_err *err)
+/* Return FSWALK_INTO for a directory, which is not recorded yet. known: as it was seen, or NULL. */
+static int look_at(struct walk *w, const struct fswalk_entry *in, struct seen *known,
+	const struct stat *st, struct cloche_err *err)
 {
 	struct recorder *r = w->r;
+	struct place *up = &w->places[in->depth];
+	struct seen *s = known;
 	bool is_new, same, deleted = false;
 	int e = 0;
 
-	if (s && w->anew) {
+	if (s && up->anew) {
 		seen_remove(r, s);
 		s = NULL;
 	}
@@ -243,12 +252,21 @@ static int look_at(struct walk *w, struct dirnames *names, struct seen *s, int d
 	if (e < 0 || !s)
 		return e;
 	s->opaque = s->opaque || deleted;
-	seen_list(names, s);
+	seen_list(up->names, s);
 	s->tree = w->index;
 	s->turn = r->turn;
 	r->visited++;
-	if (S_ISDIR(st->st_mode))
-		return look_at_directory(w, s, dir, name, st, is_new, err);
+	if (S_ISDIR(st->st_mode)) {
+		up[1] = (struct place){.s = s,
+			.st = *st,
+			.is_new = is_new,
+			.anew = up->anew,
+			.names = &s->names,
+			.sight = &s->sight,
+			.path_n = strlen(w->path)};
+		return st->st_dev == w->device ? FSWALK_INTO
+					       : look_at_directory(w, &up[1], -1, EXDEV, err);
+	}
 	same = is_as_before(r, s, st);
 	if (is_hidden(w, st)) {
 		is_new = !S_ISCHR(s->mode);
@@ -260,105 +278,154 @@ static int look_at(struct walk *w, struct dirnames *names, struct seen *s, int d
 	if (same)
 		return 0;
 	if (S_ISREG(st->st_mode))
-		return look_at_file(w, s, dir, name, st, err);
-	return S_ISLNK(st->st_mode) ? look_at_link(w, s, dir, name, err) : 0;
+		return look_at_file(w, s, in->dir, in->name, st, err);
+	return S_ISLNK(st->st_mode) ? look_at_link(w, s, in->dir, in->name, err) : 0;
 }
 
-/* names, up: of the directory. known: as it was seen there before, or NULL. */
-static int look_at_name(struct walk *w, struct dirnames *names, struct sight *up, int dir,
-	const char *name, struct seen *known, struct cloche_err *err)
+/* known: as it was seen there before, or NULL. */
+static int look_at_name(
+	struct walk *w, const struct fswalk_entry *in, struct seen *known, struct cloche_err *err)
 {
-	size_t before = w->path_n, n = strlen(name);
+	const struct place *up = &w->places[in->depth];
+	size_t n = strlen(in->name);
 	struct stat st;
-	int e;
 
-	if (before + 1 + n > STATE_PATH_MAX)
-		return note_missed(w->r, up, w->path, 0, "a path in it is too long", err);
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return is_gone(errno) ? 0 : note_blind(w->r, up, w->path, UNREADABLE, err);
-	w->path[before] = '/';
-	memcpy(w->path + before + 1, name, n + 1);
-	w->path_n = before + 1 + n;
-	e = look_at(w, names, known ? known : seen_find(w->r, w->path), dir, name, &st, err);
-	w->path_n = before;
-	w->path[before] = '\0';
-	return e;
+	w->path[up->path_n] = '\0';
+	if (up->path_n + 1 + n > STATE_PATH_MAX)
+		return note_missed(w->r, up->sight, w->path, 0, "a path in it is too long", err);
+	if (fstatat(in->dir, in->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return is_gone(errno) ? 0 : note_blind(w->r, up->sight, w->path, UNREADABLE, err);
+	w->path[up->path_n] = '/';
+	memcpy(w->path + up->path_n + 1, in->name, n + 1);
+	return look_at(w, in, known ? known : seen_find(w->r, w->path), &st, err);
 }
 
-static int read_names(struct walk *w, DIR *d, const struct stat *st, struct dirnames *names,
-	struct sight *s, struct cloche_err *err)
+/* Give the walk's functions what ends it. */
+static int walk_result(struct walk *w, int e)
 {
-	const struct dirent *e;
-	int r = 0;
-
-	names->unchanged_nsec = 0;
-	while (r == 0 && (e = fs_list_next(d)))
-		r = look_at_name(w, names, s, dirfd(d), e->d_name, NULL, err);
-	if (r == 0 && errno == 0 && s->missed != w->r->turn && !w->r->overfull &&
-		!is_unsure(w->r, st)) {
-		names->inode = st->st_ino;
-		names->unchanged_nsec = nsec_of(st->st_ctim);
-	}
-	return r;
+	if (e >= 0)
+		return e;
+	w->result = e;
+	return ENDED;
 }
 
-static int walk_names(
-	struct walk *w, int fd, struct dirnames *names, struct sight *s, struct cloche_err *err)
+/* Whether the names in a directory are those that were seen. */
+static bool walk_knows(void *user, size_t depth, const struct stat *st)
 {
-	struct seen *one, *next;
-	size_t top = w->path_n + 1;
-	int r = 0;
+	struct walk *w = user;
+	struct place *p = &w->places[depth];
 
-	DL_FOREACH_SAFE (names->first, one, next)
-		if (r == 0 && one->turn != w->r->turn)
-			r = look_at_name(w, names, s, fd, one->path + top, one, err);
-	return r;
+	p->st = *st;
+	p->known =
+		p->names->inode == st->st_ino && p->names->unchanged_nsec == nsec_of(st->st_ctim);
+	p->next = p->names->first;
+	if (!p->known)
+		p->names->unchanged_nsec = 0;
+	return p->known;
 }
 
-/* Takes fd. names, s: of the directory. */
-static int walk_directory(
-	struct walk *w, int fd, struct dirnames *names, struct sight *s, struct cloche_err *err)
+static const char *walk_next(void *user, size_t depth)
 {
-	DIR *d = NULL;
-	struct stat st;
-	int r = fstat(fd, &st) < 0 ? err_sys(err, errno, "look at %s", w->path) : 0;
-	bool known =
-		r == 0 && names->inode == st.st_ino && names->unchanged_nsec == nsec_of(st.st_ctim);
+	struct walk *w = user;
+	struct place *p = &w->places[depth];
 
-	w->depth++;
-	if (known) {
-		r = walk_names(w, fd, names, s, err);
-	} else if (r == 0) {
-		d = fdopendir(fd);
-		r = d ? read_names(w, d, &st, names, s, err) : err_nomem(err);
-	}
-	w->depth--;
-	if (s->missed != w->r->turn)
-		s->told = false;
-	if (d)
-		closedir(d);
-	else
-		fd_close(fd);
-	return r;
+	do {
+		p->at = p->next;
+		if (!p->at)
+			return NULL;
+		p->next = p->at->next;
+	} while (p->at->turn == w->r->turn);
+	return p->at->path + p->path_n + 1;
+}
+
+static int walk_entry(void *user, const struct fswalk_entry *e)
+{
+	struct walk *w = user;
+	const struct place *p = &w->places[e->depth];
+
+	return walk_result(w, look_at_name(w, e, p->known ? p->at : NULL, w->err));
+}
+
+static int walk_entered(void *user, const struct fswalk_entry *e, int fd, const struct stat *st)
+{
+	struct walk *w = user;
+	struct place *p = &w->places[e->depth + 1];
+
+	p->entered = true;
+	return walk_result(w, look_at_directory(w, p, fd, 0, w->err));
+}
+
+/* All names in a directory were looked at. */
+static void walk_finish(struct walk *w, const struct place *p)
+{
+	if (p->sight->missed != w->r->turn)
+		p->sight->told = false;
+	if (p->known || p->sight->missed == w->r->turn || w->r->overfull || is_unsure(w->r, &p->st))
+		return;
+	p->names->inode = p->st.st_ino;
+	p->names->unchanged_nsec = nsec_of(p->st.st_ctim);
+}
+
+static int walk_left(void *user, const struct fswalk_entry *e)
+{
+	struct walk *w = user;
+
+	walk_finish(w, &w->places[e->depth + 1]);
+	return 0;
+}
+
+static int walk_missed(void *user, const struct fswalk_entry *e, int errnum)
+{
+	struct walk *w = user;
+	struct place *p = &w->places[e->depth + 1];
+
+	if (!p->entered)
+		return walk_result(w, look_at_directory(w, p, -1, errnum, w->err));
+	/* It is left to the next turn, if it was moved. */
+	p->sight->blind = w->r->turn;
+	return errnum == ESTALE
+		       ? 0
+		       : walk_result(w, note_blind(w->r, p->sight, p->s->path, UNREADABLE, w->err));
 }
 
 static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
 {
 	struct recorder_tree *t = &r->trees[index];
-	struct walk w = {.r = r, .tree = t, .index = index};
+	struct walk w = {.r = r, .tree = t, .index = index, .err = err};
+	const struct fswalk_how how = {.levels = RECORDER_MAX_DEPTH,
+		.stay = FSWALK_ON_DEVICE,
+		.untyped = true,
+		.user = &w,
+		.knows = walk_knows,
+		.next = walk_next,
+		.entry = walk_entry,
+		.entered = walk_entered,
+		.left = walk_left,
+		.missed = walk_missed};
+	_cleanup_(freep) struct place *top = NULL;
 	struct stat st;
-	int fd;
+	int e;
 
 	if (fstat(t->fd, &st) < 0)
 		return err_sys(err, errno, "look at %s", t->path);
-	w.device = st.st_dev;
-	w.path_n = strlen(t->path);
-	memcpy(w.path, t->path, w.path_n + 1);
 	if (!S_ISDIR(st.st_mode))
 		return 0;
-	fd = openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd >= 0 ? walk_directory(&w, fd, &t->names, &t->sight, err)
-		       : note_blind(r, &t->sight, t->path, UNREADABLE, err);
+	w.places = top = calloc(RECORDER_MAX_DEPTH + 1, sizeof(*top));
+	if (!top)
+		return err_nomem(err);
+	w.device = st.st_dev;
+	top->names = &t->names;
+	top->sight = &t->sight;
+	top->path_n = strlen(t->path);
+	memcpy(w.path, t->path, top->path_n + 1);
+	e = fswalk(t->fd, "", &how);
+	if (e == 0)
+		walk_finish(&w, top);
+	if (e == -ENOMEM)
+		return err_nomem(err);
+	if (e < 0)
+		return note_blind(r, &t->sight, t->path, UNREADABLE, err);
+	return e == ENDED ? w.result : 0;
 }
 
 /* Whether the names in a directory above could not be looked at in this turn. */

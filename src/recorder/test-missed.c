@@ -4,6 +4,8 @@
 #include "manager/execlog.h"
 #include "recorder/test-recorder.h"
 
+#include <sys/resource.h>
+
 static void test_too_large(void)
 {
 	struct fixture f;
@@ -284,6 +286,73 @@ static void test_too_many(void)
 	teardown(&f);
 }
 
+/* Make so many directories "d" below each other, and return the lowest. */
+static int make_deep(int at, int levels)
+{
+	int fd = fcntl(at, F_DUPFD_CLOEXEC, 3);
+
+	for (int i = 0; i < levels; i++) {
+		int next;
+
+		must(mkdirat(fd, "d", 0755) == 0);
+		next = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		must(next >= 0);
+		close(fd);
+		fd = next;
+	}
+	return fd;
+}
+
+static void test_deep_with_few_descriptors(void)
+{
+	struct fixture f;
+	struct rlimit before, few;
+
+	setup(&f);
+	close(make_deep(f.ws, RECORDER_MAX_DEPTH - 1));
+	must(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	few = (struct rlimit){64, before.rlim_max};
+	must(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	look(&f, 0);
+	/* Also where the names are known. */
+	usleep(60 * 1000);
+	look(&f, 1);
+	look(&f, 2);
+	check_entries(&f, 1, "");
+	check_entries(&f, 2, "");
+	must(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	teardown(&f);
+}
+
+static int no_secret(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	check(str_find(op->subject, STR("secret")) == op->subject.n);
+	return 0;
+}
+
+/* Somebody exchanges a directory, on a long way down, and a link that leads out all the time. */
+static void test_exchanged_all_the_time(void)
+{
+	_cleanup_(oplog_closep) struct oplog log = OPLOG_INIT;
+	_cleanup_fd_ int deep = -1, outside = make_dir("outside");
+	struct fixture f;
+	pid_t pid;
+
+	setup(&f);
+	put(outside, "secret", "x");
+	deep = make_deep(f.ws, 10);
+	close(make_deep(deep, 20));
+	must(symlinkat("../../../../../../../../../../../outside", deep, "link") == 0);
+	must(faccessat(deep, "link/secret", F_OK, 0) == 0);
+	pid = tap_exchange(deep, "d", "link");
+	for (uint32_t i = 0; i < 100; i++)
+		look(&f, i);
+	tap_exchange_end(pid);
+	must(oplog_open(&log, f.r.logs, f.id, false, NULL) == 0);
+	check_int(oplog_read(&log, no_secret, NULL, NULL, NULL), 0);
+	teardown(&f);
+}
+
 int main(void)
 {
 	/* Root could read everything. */
@@ -297,5 +366,7 @@ int main(void)
 	run_test(test_unreadable_top);
 	run_test(test_too_deep);
 	run_test(test_too_many);
+	run_test(test_deep_with_few_descriptors);
+	run_test(test_exchanged_all_the_time);
 	return testing_end();
 }
