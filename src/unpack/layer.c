@@ -91,7 +91,7 @@ static int open_dir(const struct layer *l, const char *path)
 	if (fd >= 0 || errno != ELOOP)
 		return fd;
 	fd = open_beneath(l->tree, path, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
-	/* Through links a tree could become deeper than any path, too deep to be removed. */
+	/* Through links a tree could become deeper than any path, which is no image. */
 	if (fd >= 0 && depth_of(l->tree, fd) > UNPACK_DEPTH_MAX) {
 		fd_close(fd);
 		errno = ENAMETOOLONG;

@@ -6,8 +6,8 @@
 #include "base/parse.h"
 #include "base/strv.h"
 #include "fs/fs.h"
+#include "fs/fswalk.h"
 #include "workspace/look.h"
-#include "workspace/walk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -87,44 +87,50 @@ static int plan_add_kept(struct look *l, const struct look_id *id)
 	return 0;
 }
 
-static bool plan_is_linked(int dir, const struct walk_entry *e)
+struct plan_search {
+	size_t dirs, entries;
+};
+
+enum { PLAN_LINKED = 1 /* what ends a search: there is such a file, or it cannot be known */ };
+
+static int plan_search_entry(void *user, const struct fswalk_entry *e)
 {
+	struct plan_search *p = user;
 	struct stat st;
 
-	return e->type != DT_DIR && (fstatat(dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-					    (S_ISREG(st.st_mode) && st.st_nlink > 1));
+	p->entries++;
+	if (e->type == DT_DIR)
+		return ++p->dirs < MAX_DIRS ? FSWALK_INTO : PLAN_LINKED;
+	return fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			       (S_ISREG(st.st_mode) && st.st_nlink > 1)
+		       ? PLAN_LINKED
+		       : 0;
+}
+
+static int plan_search_missed(void *user, const struct fswalk_entry *e, int errnum)
+{
+	return PLAN_LINKED;
 }
 
 /* Finds out whether a file in a directory has another name. So it is if that cannot be known.
  * Returns 0 or -ENOMEM. */
 static int plan_search(struct look *l, int dir, bool *ret)
 {
-	/* Not the top of a mount, which may have ten times as many entries. */
-	const struct walk_item any = {.place = OBEYED_ANY, .depth = 1};
-	struct walk_item item;
-	struct walk_entry e;
-	struct walk w;
-	bool linked = false;
-	int fd, r;
+	struct plan_search p = {0};
+	struct fswalk_how how = {.levels = LOOK_MAX_DEPTH,
+		.user = &p,
+		.entry = plan_search_entry,
+		.missed = plan_search_missed};
+	int r;
 
 	*ret = true;
 	if (l->searched >= MAX_ENTRIES)
 		return 0;
-	r = walk_init(&w, dir, MAX_DIRS, MAX_ENTRIES - l->searched, LOOK_MAX_DEPTH, &any);
-	while (r == 0 && !linked && walk_next(&w, &item, &fd)) {
-		linked = fd < 0;
-		while (r == 0 && !linked && walk_read(&w, fd, &e)) {
-			linked = plan_is_linked(fd, &e);
-			if (e.type == DT_DIR)
-				r = walk_push(&w, &item, e.name, &any);
-		}
-		fd_close(fd);
-		walk_leave(&item);
-	}
-	l->searched += w.entries;
-	*ret = linked || w.cut;
-	walk_done(&w);
-	return r;
+	how.names = MAX_ENTRIES - l->searched;
+	r = fswalk(dir, "", &how);
+	l->searched += p.entries;
+	*ret = r != 0;
+	return r == -ENOMEM ? r : 0;
 }
 
 int look_add_kept(struct look *l, int dir, const char *path, bool read_only)
