@@ -258,6 +258,13 @@ char *fs_join(const char *a, const char *b)
 	return joined;
 }
 
+int fs_join_in(char *ret, size_t size, const char *in, const char *name)
+{
+	int n = snprintf(ret, size, "%s%s%s", in, in[0] && name[0] ? "/" : "", name);
+
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
 /* Clean the absolute path of "." and doubled slashes, and of ".." if up is set. Return false if one
  * of those leads above "/". */
 static bool clean_path(char *path, bool up)

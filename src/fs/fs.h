@@ -121,3 +121,6 @@ bool fs_is_within_any(const char *path, char *const *dirs);
 
 /* Return "a/b"; an absolute b replaces a. Heap; NULL on lack of memory. */
 char *fs_join(const char *a, const char *b);
+
+/* Write "in/name" to ret; one of them alone if the other is "". Return 0 or -ENAMETOOLONG. */
+int fs_join_in(char *ret, size_t size, const char *in, const char *name);

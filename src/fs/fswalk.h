@@ -14,7 +14,19 @@
  *     is wanted; else told as missed (EACCES). One that may be read but not searched is entered:
  *     its names are met, and what is in it is told as missed.
  * Mounts: entered, unless the walk stays on the file system or the mount of its top; then told as
- *     missed (EXDEV). */
+ *     missed (EXDEV).
+ *
+ * What follows for those who walk:
+ *
+ *                           too deep     moved meanwhile  closed to us     mounted in it
+ *   removal (fs.h)          no bound     begins anew      opened           kept: -EBUSY
+ *   set-id files            no bound     fails            opened, or left  entered
+ *   a copy as tar           as a path    fails            fails            entered
+ *   changes of a root       told at 200  told             told             entered
+ *   the record              told at 200  at the next look told             told
+ *   files with other names  counts as found: it cannot be known            entered
+ *   planted (fsbroad.h)     told at 128  not met          opened           entered
+ */
 
 #include <dirent.h>
 #include <stdbool.h>

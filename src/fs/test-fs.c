@@ -340,6 +340,16 @@ static void closed_directories_are_removed(void)
 	check_int(fs_remove_tree(top_fd, "free"), 0);
 }
 
+static void joins_in_a_buffer(void)
+{
+	char ret[6];
+
+	check(fs_join_in(ret, sizeof(ret), "ab", "cd") == 0 && strcmp(ret, "ab/cd") == 0);
+	check(fs_join_in(ret, sizeof(ret), "", "abcde") == 0 && strcmp(ret, "abcde") == 0);
+	check(fs_join_in(ret, sizeof(ret), "ab", "") == 0 && strcmp(ret, "ab") == 0);
+	check_int(fs_join_in(ret, sizeof(ret), "abc", "de"), -ENAMETOOLONG);
+}
+
 static void joins(void)
 {
 	static const struct {
@@ -481,6 +491,7 @@ int main(void)
 	run_test(removal_can_be_ended);
 	run_test(closed_directories_are_removed);
 	run_test(joins);
+	run_test(joins_in_a_buffer);
 	run_test(absolutes);
 	run_test(lexical_paths);
 	run_test(resolves_by_the_text);

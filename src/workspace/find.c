@@ -2,8 +2,8 @@
 #include "workspace/find.h"
 #include "base/fd.h"
 #include "fs/fs.h"
+#include "fs/fsbroad.h"
 #include "workspace/judge.h"
-#include "workspace/walk.h"
 #include "workspace/worktree.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct finder {
-	struct walk walk;
+	struct fsbroad walk;
 	const char *source;
 	const struct find_calls *calls;
 };
@@ -45,13 +45,13 @@ static enum find_kind finder_kind(
 
 /* Reports the entry name of the open directory fd. It counts as what it is now, which may be more
  * than was read of the directory. */
-static int finder_found(struct finder *f, const struct walk_item *in, int fd, const char *name,
+static int finder_found(struct finder *f, const struct fsbroad_item *in, int fd, const char *name,
 	const struct obeyed *row)
 {
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (walk_join(path, sizeof(path), in->path, name) < 0 ||
+	if (fs_join_in(path, sizeof(path), in->path, name) < 0 ||
 		fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		(!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
 		return 0;
@@ -68,17 +68,17 @@ static bool finder_enters(enum obeyed_place place, const char *name)
 }
 
 /* Reports the directory of the project in which git looks for hooks. */
-static int finder_hooks(struct finder *f, const struct walk_item *in, int fd, const char *name)
+static int finder_hooks(struct finder *f, const struct fsbroad_item *in, int fd, const char *name)
 {
 	const struct judge j = {
-		.root = f->walk.root, .dir = fd, .in = in->path, .name = name, .source = f->source};
+		.root = f->walk.top, .dir = fd, .in = in->path, .name = name, .source = f->source};
 	_cleanup_fd_ int hooks = -1;
 	char path[PATH_MAX];
 	struct stat st;
 
 	if (!judge_hooks(&j, path, sizeof(path)))
 		return 0;
-	hooks = fs_open_beneath(f->walk.root, path, O_PATH | O_DIRECTORY);
+	hooks = fs_open_beneath(f->walk.top, path, O_PATH | O_DIRECTORY);
 	return hooks >= 0 && fstat(hooks, &st) == 0 ? f->calls->found(f->calls->user, path, &st,
 							      finder_hooks_kind(in->path, path))
 						    : 0;
@@ -86,12 +86,12 @@ static int finder_hooks(struct finder *f, const struct walk_item *in, int fd, co
 
 /* Reports the record of a worktree. Returns 1 if it need not be searched: nobody uses the record of
  * a worktree that does not exist. */
-static int finder_record(struct finder *f, const struct walk_item *in, const char *name)
+static int finder_record(struct finder *f, const struct fsbroad_item *in, const char *name)
 {
 	char path[PATH_MAX], file_path[PATH_MAX];
-	_cleanup_fd_ int fd = walk_join(path, sizeof(path), in->path, name) < 0
+	_cleanup_fd_ int fd = fs_join_in(path, sizeof(path), in->path, name) < 0
 				      ? -1
-				      : fs_open_beneath(f->walk.root, path, O_RDONLY | O_DIRECTORY);
+				      : fs_open_beneath(f->walk.top, path, O_RDONLY | O_DIRECTORY);
 	_cleanup_fd_ int file = fd < 0 ? -1 : worktree_find(fd, file_path);
 	struct stat st;
 
@@ -101,11 +101,11 @@ static int finder_record(struct finder *f, const struct walk_item *in, const cha
 }
 
 /* Handles an entry of a directory that counts as `place`. */
-static int finder_entry(struct finder *f, const struct walk_item *in, int fd,
-	enum obeyed_place place, const struct walk_entry *e)
+static int finder_entry(struct finder *f, const struct fsbroad_item *in, int fd,
+	enum obeyed_place place, const struct fsbroad_entry *e)
 {
 	const struct obeyed *row = obeyed_find(place, str_from(e->name));
-	struct walk_item below = {.place = OBEYED_ANY};
+	struct fsbroad_item below = {.place = OBEYED_ANY};
 	bool dir = e->type == DT_DIR;
 	int r = 0;
 
@@ -118,7 +118,7 @@ static int finder_entry(struct finder *f, const struct walk_item *in, int fd,
 		below.flags = FINDER_RECORDS;
 	if (!row)
 		return dir && finder_enters(place, e->name)
-			       ? walk_push(&f->walk, in, e->name, &below)
+			       ? fsbroad_push(&f->walk, in, e->name, &below)
 			       : 0;
 	if (row->protect == OBEYED_NOTHING || !(dir || e->type == DT_REG))
 		return 0;
@@ -127,24 +127,24 @@ static int finder_entry(struct finder *f, const struct walk_item *in, int fd,
 	if (r == 0 && !dir && row->judge == OBEYED_COMMANDS)
 		r = finder_hooks(f, in, fd, e->name);
 	if (r == 0 && dir && row->protect == OBEYED_PINNED)
-		r = walk_push(&f->walk, in, e->name, &below);
+		r = fsbroad_push(&f->walk, in, e->name, &below);
 	return r;
 }
 
-static int finder_dir(struct finder *f, const struct walk_item *in, int fd)
+static int finder_dir(struct finder *f, const struct fsbroad_item *in, int fd)
 {
 	struct obeyed_signs signs = {0};
-	struct walk_entry e;
+	struct fsbroad_entry e;
 	int r = 0;
 
-	while (r == 0 && walk_read(&f->walk, fd, &e)) {
+	while (r == 0 && fsbroad_read(&f->walk, fd, &e)) {
 		obeyed_see(&signs, str_from(e.name));
 		r = finder_entry(f, in, fd, in->place, &e);
 	}
 	if (r < 0 || in->place != OBEYED_ANY || !obeyed_is_git(&signs) ||
 		lseek(fd, 0, SEEK_SET) < 0)
 		return r;
-	while (r == 0 && walk_read(&f->walk, fd, &e))
+	while (r == 0 && fsbroad_read(&f->walk, fd, &e))
 		r = finder_entry(f, in, fd, OBEYED_GIT, &e);
 	return r;
 }
@@ -154,18 +154,22 @@ int workspace_find(int dir, const char *source, const struct find_calls *calls, 
 	char path[PATH_MAX];
 	const struct obeyed *row = judge_mount(dir, path);
 	struct finder f = {.source = source, .calls = calls};
-	struct walk_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
-	int r = walk_init(&f.walk, dir, FIND_MAX_DIRS, FIND_MAX_ENTRIES, FIND_MAX_DEPTH, &item);
-	int fd;
+	struct fsbroad_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
+	const struct fsbroad_bounds bounds = {.dirs = FIND_MAX_DIRS,
+		.entries = FIND_MAX_ENTRIES,
+		.depth = FIND_MAX_DEPTH,
+		.ordinary = OBEYED_ANY};
+	int fd, r = fsbroad_init(&f.walk, dir, &bounds, &item);
+	struct stat st;
 
-	while (r == 0 && walk_next(&f.walk, &item, &fd)) {
+	while (r == 0 && fsbroad_next(&f.walk, &item, &fd, &st)) {
 		if (fd >= 0)
 			r = finder_dir(&f, &item, fd);
 		fd_close(fd);
-		walk_leave(&item);
+		fsbroad_leave(&item);
 	}
 	if (ret_cut)
 		*ret_cut = f.walk.cut;
-	walk_done(&f.walk);
+	fsbroad_done(&f.walk);
 	return r;
 }

@@ -5,7 +5,6 @@
 #include "fs/fs.h"
 #include "workspace/gitconfig.h"
 #include "workspace/look.h"
-#include "workspace/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,7 +102,7 @@ static bool judge_is_place(int root, const char *source, const char *path, bool 
 {
 	char whole[2 * PATH_MAX];
 
-	if (walk_join(whole, sizeof(whole), source, path) < 0 || strlen(whole) >= PATH_MAX)
+	if (fs_join_in(whole, sizeof(whole), source, path) < 0 || strlen(whole) >= PATH_MAX)
 		return false;
 	return (judge_is_worktree(whole + 1) || (module && judge_is_module(whole + 1))) &&
 	       judge_is_directory(root, path);
@@ -173,7 +172,7 @@ static bool judge_worktrees(const struct judge *j, char made[PATH_MAX], char mai
 	for (;;) {
 		struct stat st;
 
-		if (n == 0 || walk_join(name, sizeof(name), made, ".git") < 0)
+		if (n == 0 || fs_join_in(name, sizeof(name), made, ".git") < 0)
 			return false;
 		if (fstatat(j->root, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			break;
@@ -200,8 +199,8 @@ bool judge_is_twin(const struct judge *j, const struct stat *st, judge_kept_fn k
 	struct stat other;
 
 	if (!S_ISREG(st->st_mode) || !judge_worktrees(j, made, path) ||
-		walk_join(full, sizeof(full), j->in, j->name) < 0 ||
-		walk_join(name, sizeof(name), path, full + strlen(made) + 1) < 0 ||
+		fs_join_in(full, sizeof(full), j->in, j->name) < 0 ||
+		fs_join_in(name, sizeof(name), path, full + strlen(made) + 1) < 0 ||
 		fstatat(j->root, name, &other, AT_SYMLINK_NOFOLLOW) < 0 ||
 		(other.st_mode & 0111) != (st->st_mode & 0111) || !kept(user, j->root, name))
 		return false;
@@ -275,7 +274,7 @@ static bool judge_leads_back(const struct judge *j, const char *path)
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(2 * PATH_MAX);
 	char name[PATH_MAX], to[PATH_MAX], *text;
 
-	if (walk_join(name, sizeof(name), path, ".git") < 0)
+	if (fs_join_in(name, sizeof(name), path, ".git") < 0)
 		return false;
 	if (strcmp(name, j->in) == 0)
 		return true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: see look.h and walk.h. No process of the room runs any more, so only the
- * host itself can still change what is seen. Even so, every name is resolved beneath the mount and
- * through no link, and changes are made through the directory or the descriptor that was looked at.
+/* Theory of operation: see look.h and fs/fsbroad.h. No process of the room runs any more, so only
+ * the host itself can still change what is seen. Even so, every name is resolved beneath the mount
+ * and through no link, and changes are made through the directory or the descriptor that was looked
+ * at.
  *
  * A thing of the table counts if its own inode was changed, or if a directory between it and the
  * place that gives it a meaning (.git, .vscode) was moved there: an old file in an old directory
@@ -9,11 +10,10 @@
 #include "workspace/look.h"
 #include "base/fd.h"
 #include "fs/fs.h"
+#include "fs/fsbroad.h"
 #include "workspace/aside.h"
-#include "workspace/closed.h"
 #include "workspace/judge.h"
 #include "workspace/told.h"
-#include "workspace/walk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,17 +45,16 @@ struct looker {
 	const struct look *look;
 	const struct look_mount *mount;
 	struct look_told *told;
-	struct walk walk;
-	struct closed closed; /* directories that were opened up */
-	struct unit *units;   /* the first one is not used */
+	struct fsbroad walk;
+	struct unit *units; /* the first one is not used */
 	size_t units_n;
 	int error;
 };
 
 /* One entry of the directory that is open. */
 struct seen {
-	const struct walk_item *in;
-	const struct walk_entry *entry;
+	const struct fsbroad_item *in;
+	const struct fsbroad_entry *entry;
 	const struct obeyed *row;
 	int dir;
 	bool dir_changed, known; /* known: st holds it */
@@ -77,7 +76,7 @@ static const struct look_id *look_kept(const struct look *l, const struct stat *
 }
 
 /* Makes the path on the host; a path that is too long is cut, since it is for people. */
-static void look_path(const struct looker *k, const struct walk_item *in, const char *name,
+static void look_path(const struct looker *k, const struct fsbroad_item *in, const char *name,
 	char ret[2 * PATH_MAX])
 {
 	snprintf(ret, 2 * PATH_MAX, "%s%s%s%s%s", k->mount->source, in->path[0] ? "/" : "",
@@ -185,7 +184,7 @@ static bool look_was_read_only(void *user, int root, const char *path)
 /* Begins a directory that counts as one thing, if the row says so and it lies in no such one.
  * Returns 0 or -ENOMEM. */
 static int look_unit(
-	struct looker *k, const struct obeyed *row, const char *path, struct walk_item *below)
+	struct looker *k, const struct obeyed *row, const char *path, struct fsbroad_item *below)
 {
 	struct unit *more;
 
@@ -205,7 +204,8 @@ static int look_unit(
 /* Enters a directory, of the table or not, and sets what applies to its contents. */
 static int look_enter(struct looker *k, struct seen *s)
 {
-	struct walk_item below = {.place = OBEYED_ANY, .flags = s->in->flags, .unit = s->in->unit};
+	struct fsbroad_item below = {
+		.place = OBEYED_ANY, .flags = s->in->flags, .unit = s->in->unit};
 	const struct look_id *kept;
 	char path[2 * PATH_MAX];
 	int r;
@@ -213,7 +213,7 @@ static int look_enter(struct looker *k, struct seen *s)
 	if (strcmp(s->entry->name, "node_modules") == 0)
 		below.flags |= MODULES;
 	if (!s->row || !look_know(s))
-		return walk_push(&k->walk, s->in, s->entry->name, &below);
+		return fsbroad_push(&k->walk, s->in, s->entry->name, &below);
 	kept = look_kept(k->look, &s->st);
 	if (s->row->below)
 		below.place = s->row->below;
@@ -224,7 +224,7 @@ static int look_enter(struct looker *k, struct seen *s)
 	r = look_unit(k, s->row, path, &below);
 	if (r < 0)
 		return r;
-	return walk_push(&k->walk, s->in, s->entry->name, &below);
+	return fsbroad_push(&k->walk, s->in, s->entry->name, &below);
 }
 
 /* Removes the rights that a program gives when it is executed. */
@@ -280,7 +280,7 @@ static bool look_mend(struct looker *k, struct seen *s)
 
 static struct judge look_judge(const struct looker *k, const struct seen *s)
 {
-	return (struct judge){.root = k->walk.root,
+	return (struct judge){.root = k->walk.top,
 		.dir = s->dir,
 		.in = s->in->path,
 		.name = s->entry->name,
@@ -315,15 +315,15 @@ static bool look_is_so(struct looker *k, const struct seen *s)
 /* Sets a link aside that leads to other hooks. path: its own, from the root. */
 static int look_hooks_elsewhere(struct looker *k, char *path)
 {
-	const struct walk_entry e = {.name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path};
-	struct walk_item in = {.path = path};
+	const struct fsbroad_entry e = {.name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path};
+	struct fsbroad_item in = {.path = path};
 	struct seen s = {.in = &in, .entry = &e, .row = obeyed_find(OBEYED_GIT, STR("hooks"))};
 
 	if (e.name == path)
 		in.path = (char[]){""};
 	else
 		path[e.name - path - 1] = '\0';
-	s.dir = fs_open_beneath(k->walk.root, in.path, O_PATH | O_DIRECTORY);
+	s.dir = fs_open_beneath(k->walk.top, in.path, O_PATH | O_DIRECTORY);
 	if (s.dir >= 0)
 		look_found(k, &s);
 	fd_close(s.dir);
@@ -334,8 +334,8 @@ static int look_hooks_elsewhere(struct looker *k, char *path)
  * room may have put another directory or a link in the place of it, or of one around it. */
 static int look_hooks(struct looker *k, const struct seen *s)
 {
-	const struct walk_item top = {.path = (char[]){""}};
-	struct walk_item item = {.place = OBEYED_HOOKS};
+	const struct fsbroad_item top = {.path = (char[]){""}};
+	struct fsbroad_item item = {.place = OBEYED_HOOKS};
 	const struct judge j = look_judge(k, s);
 	bool around, after, moved = false;
 	const struct look_id *kept;
@@ -344,13 +344,13 @@ static int look_hooks(struct looker *k, const struct seen *s)
 
 	/* The configuration itself may lie in the directory that it names. */
 	if (s->in->flags & HOOKED || !judge_hooks(&j, path, sizeof(path)) ||
-		fstat(k->walk.root, &st) < 0)
+		fstat(k->walk.top, &st) < 0)
 		return 0;
 	for (size_t n = 0; n == 0 || path[n - 1]; n++) {
 		n += strcspn(path + n, "/");
 		snprintf(part, sizeof(part), "%.*s", (int)n, path);
 		around = look_is_after(k->look, &st);
-		if (fstatat(k->walk.root, part, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(k->walk.top, part, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return 0;
 		after = look_is_after(k->look, &st);
 		if (S_ISLNK(st.st_mode) && (after || moved))
@@ -361,11 +361,11 @@ static int look_hooks(struct looker *k, const struct seen *s)
 	}
 	kept = look_kept(k->look, &st);
 	item.flags = HOOKED | (kept ? look_guard(kept) : moved ? MOVED : 0U);
-	return walk_push(&k->walk, &top, path, &item);
+	return fsbroad_push(&k->walk, &top, path, &item);
 }
 
 static const struct obeyed *look_row(
-	const struct walk_item *in, enum obeyed_place place, const char *name)
+	const struct fsbroad_item *in, enum obeyed_place place, const char *name)
 {
 	const struct obeyed *row = obeyed_find(place, str_from(name));
 
@@ -423,8 +423,8 @@ static int look_at_file(struct looker *k, struct seen *s)
 	return single && s->row->judge == OBEYED_COMMANDS ? look_hooks(k, s) : k->error;
 }
 
-static int look_entry(struct looker *k, const struct walk_item *in, int fd, bool changed,
-	enum obeyed_place place, const struct walk_entry *e)
+static int look_entry(struct looker *k, const struct fsbroad_item *in, int fd, bool changed,
+	enum obeyed_place place, const struct fsbroad_entry *e)
 {
 	struct seen s = {.in = in,
 		.entry = e,
@@ -443,13 +443,13 @@ static int look_entry(struct looker *k, const struct walk_item *in, int fd, bool
 	return look_at_file(k, &s);
 }
 
-static int look_dir(struct looker *k, struct walk_item *in, int fd, bool changed)
+static int look_dir(struct looker *k, struct fsbroad_item *in, int fd, bool changed)
 {
 	struct obeyed_signs signs = {0};
-	struct walk_entry e;
+	struct fsbroad_entry e;
 	int r = 0;
 
-	while (r == 0 && walk_read(&k->walk, fd, &e)) {
+	while (r == 0 && fsbroad_read(&k->walk, fd, &e)) {
 		obeyed_see(&signs, str_from(e.name));
 		r = look_entry(k, in, fd, changed, in->place, &e);
 	}
@@ -459,7 +459,7 @@ static int look_dir(struct looker *k, struct walk_item *in, int fd, bool changed
 	/* A git directory by its content: the entries that make it one may be all that is new. */
 	if (changed)
 		in->flags |= CHANGED;
-	while (r == 0 && walk_read(&k->walk, fd, &e))
+	while (r == 0 && fsbroad_read(&k->walk, fd, &e))
 		if (obeyed_find(OBEYED_GIT, str_from(e.name)))
 			r = look_entry(k, in, fd, changed, OBEYED_GIT, &e);
 	return r;
@@ -467,9 +467,9 @@ static int look_dir(struct looker *k, struct walk_item *in, int fd, bool changed
 
 /* Reports a directory that can be opened by no means if the room, which is root there, may have
  * made it so. */
-static void look_closed(struct looker *k, const struct walk_item *in, int error)
+static void look_closed(struct looker *k, const struct fsbroad_item *in, int error)
 {
-	_cleanup_fd_ int fd = fs_open_beneath(k->walk.root, in->path, O_PATH | O_DIRECTORY);
+	_cleanup_fd_ int fd = fs_open_beneath(k->walk.top, in->path, O_PATH | O_DIRECTORY);
 	char path[2 * PATH_MAX], what[128];
 	struct stat st;
 
@@ -485,7 +485,12 @@ static int look_tree(struct looker *k, int root)
 {
 	char path[PATH_MAX];
 	const struct obeyed *row = judge_mount(root, path);
-	struct walk_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
+	struct fsbroad_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
+	const struct fsbroad_bounds bounds = {.dirs = LOOK_MAX_DIRS,
+		.entries = LOOK_MAX_ENTRIES,
+		.depth = LOOK_MAX_DEPTH,
+		.ordinary = OBEYED_ANY,
+		.opens = true};
 	struct stat st;
 	int fd, r;
 
@@ -493,22 +498,20 @@ static int look_tree(struct looker *k, int root)
 	r = row ? look_unit(k, row, k->mount->source, &item) : 0;
 	if (r < 0)
 		return r;
-	r = walk_init(&k->walk, root, LOOK_MAX_DIRS, LOOK_MAX_ENTRIES, LOOK_MAX_DEPTH, &item);
-	while (r == 0 && walk_next(&k->walk, &item, &fd)) {
-		fd = closed_open(&k->closed, root, item.path, fd, &st);
+	r = fsbroad_init(&k->walk, root, &bounds, &item);
+	while (r == 0 && fsbroad_next(&k->walk, &item, &fd, &st)) {
 		if (fd >= 0)
 			r = look_dir(k, &item, fd, look_is_after(k->look, &st));
 		else
 			look_closed(k, &item, -fd);
 		fd_close(fd);
-		walk_leave(&item);
+		fsbroad_leave(&item);
 	}
-	closed_restore(&k->closed, root);
 	if (k->walk.cut)
 		k->error = MIN(k->error, told_always(k->told, k->mount->source,
 						 "too large to be looked through as a whole: look "
 						 "at the rest before you use it"));
-	walk_done(&k->walk);
+	fsbroad_done(&k->walk);
 	for (size_t i = 1; k->units && i < k->units_n; i++)
 		free(k->units[i].path);
 	free(k->units);
@@ -522,8 +525,8 @@ static void look_single(struct looker *k, const struct stat *st)
 	char path[PATH_MAX];
 	const struct obeyed *row = judge_mount(k->mount->fd, path);
 	char *slash = row ? strrchr(path, '/') : NULL;
-	const struct walk_item in = {.path = (char[]){""}};
-	const struct walk_entry e = {.name = slash ? slash + 1 : ""};
+	const struct fsbroad_item in = {.path = (char[]){""}};
+	const struct fsbroad_entry e = {.name = slash ? slash + 1 : ""};
 	struct seen s = {.in = &in, .entry = &e, .row = row, .st = *st, .known = true};
 
 	if (!S_ISREG(st->st_mode) || !look_is_after(k->look, st))
@@ -532,7 +535,7 @@ static void look_single(struct looker *k, const struct stat *st)
 	if (!slash)
 		return;
 	*slash = '\0';
-	s.dir = k->walk.root = open(path[0] ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	s.dir = k->walk.top = open(path[0] ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (s.dir < 0 || look_is_so(k, &s))
 		look_tell(k, k->mount->source, row->what, NULL, NULL);
 	fd_close(s.dir);

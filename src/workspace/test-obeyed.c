@@ -1,43 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounds of a walk, and what makes a directory count (INV-NOTHING-PLANTED); walks through real
- * directories are tested with real rooms (tests/integration/test-workspace). */
+/* What makes a directory count (INV-NOTHING-PLANTED); walks through real directories are tested
+ * with real rooms (tests/integration/test-workspace). */
+#include "base/macro.h"
 #include "tap.h"
-#include "workspace/walk.h"
-
-#include <limits.h>
-#include <unistd.h>
-
-static void test_paths_are_bounded(void)
-{
-	const struct walk_item any = {.place = OBEYED_ANY}, git = {.place = OBEYED_GIT};
-	char path[PATH_MAX - 8];
-	struct walk_item in = {.path = path}, item;
-	size_t held, n;
-	struct walk w;
-	int fd;
-
-	memset(path, 'a', sizeof(path) - 1);
-	path[sizeof(path) - 1] = '\0';
-	must(walk_init(&w, -1, 500000, 1, 128, &any) == 0);
-	while (!w.cut)
-		must(walk_push(&w, &in, "b", &any) == 0);
-	check(w.paths >= WALK_MAX_PATHS && w.paths < WALK_MAX_PATHS + PATH_MAX);
-	/* A special place is entered even so, up to twice as much. */
-	n = w.n;
-	w.cut = false;
-	must(walk_push(&w, &in, "b", &git) == 0);
-	check(!w.cut && w.n == n + 1);
-	while (!w.cut)
-		must(walk_push(&w, &in, "b", &git) == 0);
-	check(w.paths >= 2 * WALK_MAX_PATHS && w.paths < 2 * WALK_MAX_PATHS + PATH_MAX);
-	/* What was opened counts no more. */
-	held = w.paths;
-	check(walk_next(&w, &item, &fd) && fd < 0 && w.paths == held - 1);
-	walk_leave(&item);
-	check(walk_next(&w, &item, &fd) && w.paths == held - 1 - (sizeof(path) + 2));
-	walk_leave(&item);
-	walk_done(&w);
-}
+#include "workspace/obeyed.h"
 
 static void test_git_directories(void)
 {
@@ -104,7 +70,6 @@ static void test_rows(void)
 
 int main(void)
 {
-	run_test(test_paths_are_bounded);
 	run_test(test_git_directories);
 	run_test(test_names);
 	run_test(test_rows);
