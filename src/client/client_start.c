@@ -183,14 +183,15 @@ int client_new(const struct client_start *start, struct client **ret, int *ret_c
 		r = make_socketpair(&config, &config_theirs);
 	if (r < 0)
 		return err_sys(err, -r, "make a socket");
-	r = start_supervisor(c, start->room, theirs, err);
-	if (r < 0)
-		return r;
 	r = open_chan(c, TAKE_FD(ours));
 	if (r == 0)
 		r = send_start(c, start, config_theirs);
 	if (r < 0)
 		return err_sys(err, -r, "send the room to its supervisor");
+	/* It finds the message, and need not wait for this process. */
+	r = start_supervisor(c, start->room, theirs, err);
+	if (r < 0)
+		return r;
 	*ret_config_fd = TAKE_FD(config);
 	*ret = TAKE_PTR(c);
 	return 0;
