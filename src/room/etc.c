@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 /* Mounted: directories, and files that are large or follow changes of the machine. These and the
@@ -45,7 +46,7 @@ static const char *const state_dirs[] = {"var", "var/lib", "var/lib/apt", "var/l
 	"var/cache/apt/archives", "var/cache/apt/archives/partial", "var/log", "var/spool", "home",
 	"mnt", "opt", "srv", NULL};
 
-/* Of each with two texts, the second is that of a room with a gateway. Without a network, every
+/* Without a network, every
  * name is unknown at once: nsswitch.conf lists the hosts file alone, and programs that still ask a
  * server (musl does not know nsswitch.conf) do not wait for one. */
 #define ETC_HOSTS(address)                                                                         \
@@ -54,19 +55,15 @@ static const char *const state_dirs[] = {"var", "var/lib", "var/lib/apt", "var/l
 #define ETC_NSSWITCH(dns)                                                                          \
 	STR("passwd: files\ngroup: files\nshadow: files\nhosts: files" dns                         \
 	    "\nnetworks: files\nprotocols: files\nservices: files\nethers: files\nrpc: files\n")
-static const struct {
-	const char *name;
-	struct str text[2];
-} names[] = {{"hosts", {ETC_HOSTS("127.0.0.1"), ETC_HOSTS("100.64.0.2")}},
-	{"hostname", {STR(ROOTFS_HOSTNAME "\n"), STR(ROOTFS_HOSTNAME "\n")}},
-	{"resolv.conf", {STR("# no network\noptions timeout:0 attempts:1\n"),
-				STR("nameserver " ROOTFS_NAMESERVER "\n")}}};
-static const struct str nsswitch[2] = {ETC_NSSWITCH(""), ETC_NSSWITCH(" dns")};
-
-/* The same in every room, so they are part of the copy of what packages brought. */
-static const struct shipped_own own[] = {{"etc/ssl", STR_NULL}, {"etc/pki", STR_NULL},
-	{"etc/pki/tls", STR_NULL}, {"etc/apt", STR_NULL}, {"etc/apt/apt.conf.d", STR_NULL},
-	{"etc/pam.d", STR_NULL},
+/* The same in every room without a network, so they are part of the copy of what packages brought.
+ */
+static const struct shipped_own own[] = {{"etc/hosts", ETC_HOSTS("127.0.0.1")},
+	{"etc/hostname", STR(ROOTFS_HOSTNAME "\n")},
+	{"etc/resolv.conf", STR("# no network\noptions timeout:0 attempts:1\n")},
+	{"etc/nsswitch.conf", ETC_NSSWITCH("")},
+	/* The same with a gateway. */
+	{"etc/ssl", STR_NULL}, {"etc/pki", STR_NULL}, {"etc/pki/tls", STR_NULL},
+	{"etc/apt", STR_NULL}, {"etc/apt/apt.conf.d", STR_NULL}, {"etc/pam.d", STR_NULL},
 	/* apt would switch to a user, which is impossible with a single mapped id. */
 	{"etc/apt/apt.conf.d/90cloche", STR("APT::Sandbox::User \"root\";\n")},
 	{"etc/profile", STR("PATH=${PATH:-" SYSTEM_PATH "}\n"
@@ -82,16 +79,25 @@ static const struct shipped_own own[] = {{"etc/ssl", STR_NULL}, {"etc/pki", STR_
 	{"etc/pam.d/common-session", STR("session required pam_permit.so\n")},
 	{"etc/pam.d/common-session-noninteractive", STR("session required pam_permit.so\n")},
 	{NULL, STR_NULL}};
+/* How many of them, from the first on, are names and addresses, and how many depend on the network.
+ */
+enum { OWN_NAMES = 3, OWN_BY_NETWORK = 4, OWN_ALL = ARRAY_SIZE(own) - 1 };
+static const struct str with_gateway[OWN_BY_NETWORK] = {ETC_HOSTS("100.64.0.2"),
+	STR(ROOTFS_HOSTNAME "\n"), STR("nameserver " ROOTFS_NAMESERVER "\n"), ETC_NSSWITCH(" dns")};
 
-static int add_names(int root, bool gateway, struct cloche_err *err)
+static struct str own_text(size_t i, bool gateway)
 {
-	char path[32];
+	return gateway && i < OWN_BY_NETWORK ? with_gateway[i] : own[i].text;
+}
+
+/* Make the files and directories `from` to before `end` of own; root has etc/. */
+static int add_own(int root, size_t from, size_t end, bool gateway, struct cloche_err *err)
+{
 	int e = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names) && e == 0; i++) {
-		snprintf(path, sizeof(path), "etc/%s", names[i].name);
-		e = parts_file(root, path, names[i].text[gateway], err);
-	}
+	for (size_t i = from; i < end && e == 0; i++)
+		e = own[i].text.p ? parts_file(root, own[i].path, own_text(i, gateway), err)
+				  : parts_mkdir(root, own[i].path, 0755, err);
 	return e;
 }
 
@@ -124,8 +130,9 @@ int rootfs_mount_names(
 	_cleanup_fd_ int etc = target_open(root, "/etc", true, err);
 	int e = MIN(etc, 0);
 
-	for (size_t i = 0; i < ARRAY_SIZE(names) && e == 0; i++)
-		e = mount_name(root, files, etc, names[i].name, names[i].text[gateway], err);
+	for (size_t i = 0; i < OWN_NAMES && e == 0; i++)
+		e = mount_name(
+			root, files, etc, own[i].path + strlen("etc/"), own_text(i, gateway), err);
 	return e;
 }
 
@@ -157,13 +164,16 @@ static int show_all(struct parts_view *v, const char *const *paths, struct cloch
 	return e;
 }
 
-static int add_links(int host, int root, struct cloche_err *err)
+/* copy: as in make_own. */
+static int add_links(int host, int root, int copy, struct cloche_err *err)
 {
 	char source[64], to[256];
 	ssize_t n;
 
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
 		snprintf(source, sizeof(source), "/etc/%s", links[i]);
+		if (copy >= 0 && faccessat(copy, source + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
 		n = readlinkat(host, host < 0 ? source : source + 1, to, sizeof(to) - 1);
 		if (n <= 0)
 			continue;
@@ -185,40 +195,19 @@ static int add_chromium(int host, int root, struct cloche_err *err)
 	return e ? MIN(e, 0) : parts_file(root, "etc/chromium.d/cloche", STR_NULL, err);
 }
 
-/* Make the files and directories that every room has; root has etc/. */
-static int add_own(int root, struct cloche_err *err)
-{
-	int e = 0;
-
-	for (size_t i = 0; own[i].path && e == 0; i++)
-		e = own[i].text.p ? parts_file(root, own[i].path, own[i].text, err)
-				  : parts_mkdir(root, own[i].path, 0755, err);
-	return e;
-}
-
-/* Make the files of /etc that are this room's own, except for its names; root is where etc/ lies.
+/* Make the files of /etc that are this room's own, without those of `own`; root is where etc/ lies.
  * host: the host's root; AT_FDCWD: it is our own root. user: the spec whose user gets an account;
- * NULL: nobody does. */
+ * NULL: nobody does. copy: what packages brought, which lies below; -1: nothing does. */
 static int make_own(
-	int host, int root, const struct room_spec *user, bool gateway, struct cloche_err *err)
+	int host, int root, const struct room_spec *user, int copy, struct cloche_err *err)
 {
 	int e = parts_mkdir(root, "etc", 0755, err);
 
 	if (e == 0)
-		e = add_links(host, root, err);
+		e = add_links(host, root, copy, err);
 	if (e == 0)
 		e = accounts_make(root, user, err);
-	if (e == 0)
-		e = parts_file(root, "etc/nsswitch.conf", nsswitch[gateway], err);
 	return e < 0 ? e : add_chromium(host, root, err);
-}
-
-static int make_all(
-	int host, int root, const struct room_spec *user, bool gateway, struct cloche_err *err)
-{
-	int e = make_own(host, root, user, gateway, err);
-
-	return e < 0 ? e : add_own(root, err);
 }
 
 /* Where the copy of what packages brought is attached: in the host's tree, over a directory that is
@@ -234,6 +223,7 @@ static int make_layered(
 	struct parts_view *v, const struct rootfs *r, bool *ret_is_layered, struct cloche_err *err)
 {
 	bool gateway = r->spec->net == ROOM_NET_GATEWAY;
+	size_t differ = gateway ? OWN_BY_NETWORK : 0; /* of own, from the copy */
 	_cleanup_fd_ int base = -1, tree = -1;
 	int e = parts_mkdir(v->root, "etc", 0755, err);
 
@@ -244,9 +234,9 @@ static int make_layered(
 		return err_sys(err, errno, "open /etc of the room");
 	e = parts_mkdir(base, "work", 0700, err);
 	if (e == 0)
-		e = make_own(AT_FDCWD, base, r->spec, gateway, err);
+		e = make_own(AT_FDCWD, base, r->spec, r->shipped, err);
 	if (e == 0)
-		e = add_names(base, gateway, err);
+		e = add_own(base, 0, differ, gateway, err);
 	if (e == 0)
 		e = mount_attach(r->shipped_tree, AT_FDCWD, ETC_LOWER, "/etc of packages", err);
 	if (e < 0)
@@ -254,7 +244,7 @@ static int make_layered(
 	tree = layers_mount(base, ETC_LOWER "/etc", "etc", "work", NULL);
 	*ret_is_layered = tree >= 0;
 	/* If the kernel makes no overlay for this user. */
-	if (tree < 0 && (e = add_own(base, err)) == 0)
+	if (tree < 0 && (e = add_own(base, differ, OWN_ALL, gateway, err)) == 0)
 		tree = mount_clone(base, "etc", 0, err);
 	return e < 0 ? e : tree < 0 ? tree : mount_attach(tree, v->root, "etc", "/etc", err);
 }
@@ -279,9 +269,9 @@ int etc_make(struct parts_view *v, const struct rootfs *r, struct cloche_err *er
 	if (r->shipped_tree >= 0 && !v->defer) {
 		e = make_layered(v, r, &is_layered, err);
 	} else {
-		e = make_all(AT_FDCWD, v->root, r->spec, gateway, err);
+		e = make_own(AT_FDCWD, v->root, r->spec, -1, err);
 		if (e == 0)
-			e = add_names(v->root, gateway, err);
+			e = add_own(v->root, 0, OWN_ALL, gateway, err);
 	}
 	if (e == 0)
 		e = make_state(v->root, err);
@@ -303,7 +293,9 @@ int etc_make_plain(int host, int root, bool gateway, struct cloche_err *err)
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++)
 		(void)unlinkat(root, made[i], 0);
-	e = make_all(host, root, NULL, gateway, err);
+	e = make_own(host, root, NULL, -1, err);
+	if (e == 0)
+		e = add_own(root, OWN_NAMES, OWN_ALL, gateway, err);
 	return e < 0 ? e : make_state(root, err);
 }
 
