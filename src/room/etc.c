@@ -41,10 +41,8 @@ static const char *const named[] = {"etc/ld.so.conf.d", "etc/fonts", "etc/java-8
 static const char *const links[] = {"localtime", "os-release"};
 
 /* Directories of a system that a package manager expects. */
-static const char *const state_dirs[] = {"var", "var/lib", "var/lib/apt", "var/lib/apt/lists",
-	"var/lib/apt/lists/partial", "var/lib/dpkg", "var/cache", "var/cache/apt",
-	"var/cache/apt/archives", "var/cache/apt/archives/partial", "var/log", "var/spool", "home",
-	"mnt", "opt", "srv", NULL};
+static const char *const state_dirs[] = {"var", "var/lib", "var/lib/dpkg", "var/cache", "var/log",
+	"var/spool", "home", "mnt", "opt", "srv", NULL};
 
 /* Without a network, every
  * name is unknown at once: nsswitch.conf lists the hosts file alone, and programs that still ask a
