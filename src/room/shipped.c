@@ -37,7 +37,8 @@ enum {
 	ALL_MAX_BYTES = 16 << 20,
 	ENTRIES_MAX = 16384,
 	DEPTH_MAX = 12,
-	NAME_HEX = 24,
+	STATE_HEX = 24, /* of a name: for /etc and the databases */
+	NAME_HEX = STATE_HEX + 8,
 };
 
 struct copying {
@@ -283,13 +284,13 @@ int shipped_copy(int root, int to, const struct shipped_own *own, const char *co
 	return r == 0 ? shipped_visit(&c, "etc", DEPTH_MAX, shipped_copy_links) : r;
 }
 
-/* Make the name of the copy for the current state of /etc and the databases, and for our own files,
- * which another version of cloche may have otherwise. */
+/* Make the name of the copy for the current state of /etc and the databases, and then for our own
+ * files, which another version of cloche may have otherwise. */
 static void shipped_name(
 	int root, const struct shipped_own *own, char ret[sizeof(SHIPPED_PREFIX) + NAME_HEX])
 {
 	static const char *const watched[] = {DPKG_STATUS, UCF_HASHES, "etc"};
-	char hex[SHA256_HEX_MAX];
+	char state_hex[SHA256_HEX_MAX], own_hex[SHA256_HEX_MAX];
 	struct sha256 h;
 
 	sha256_init(&h);
@@ -305,12 +306,15 @@ static void shipped_name(
 		}
 		sha256_add_framed(&h, str_make(state, sizeof(state)));
 	}
+	sha256_hex(&h, state_hex);
+	sha256_init(&h);
 	for (; own->path; own++) {
 		sha256_add_framed(&h, str_from(own->path));
 		sha256_add_framed(&h, own->text);
 	}
-	sha256_hex(&h, hex);
-	snprintf(ret, sizeof(SHIPPED_PREFIX) + NAME_HEX, SHIPPED_PREFIX "%.*s", NAME_HEX, hex);
+	sha256_hex(&h, own_hex);
+	snprintf(ret, sizeof(SHIPPED_PREFIX) + NAME_HEX, SHIPPED_PREFIX "%.*s%.*s", STATE_HEX,
+		state_hex, NAME_HEX - STATE_HEX, own_hex);
 }
 
 /* Open a copy and hold it; return -ENOENT if it does not exist or is being removed. */
@@ -327,7 +331,8 @@ static int shipped_hold(int base, const char *name)
 }
 
 /* Remove the copies of earlier states that no process holds, and partial copies that a crash left.
- */
+ * One of the same state belongs to another version of cloche: if each removed the other's, every
+ * start of either would copy. */
 static void shipped_remove_others(int base, const char *name)
 {
 	_cleanup_(fs_list_closep) DIR *dir = fs_list(base, ".");
@@ -337,7 +342,7 @@ static void shipped_remove_others(int base, const char *name)
 		_cleanup_fd_ int fd = -1;
 
 		if (!str_starts(str_from(e->d_name), STR(SHIPPED_PREFIX)) ||
-			strcmp(e->d_name, name) == 0)
+			strncmp(e->d_name, name, strlen(SHIPPED_PREFIX) + STATE_HEX) == 0)
 			continue;
 		fd = openat(base, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)

@@ -23,7 +23,8 @@ _warn_unused_ int shipped_copy(int root, int to, const struct shipped_own *own,
 	const char *const *named, const char *const *without);
 
 /* Open a directory with such a copy of the host's current configuration. Make it in `base`, a
- * private directory, unless it exists. Remove copies of earlier states from base if no process has
- * them open. Return the descriptor, which keeps the copy from being removed, or -errno. */
+ * private directory, unless it exists. Remove copies of earlier states of the host from base if no
+ * process has them open. Return the descriptor, which keeps the copy from being removed, or -errno.
+ */
 _warn_unused_ int shipped_open(int base, const struct shipped_own *own, const char *const *named,
 	const char *const *without);

@@ -224,6 +224,25 @@ static void test_one_copy_for_each_state(void)
 		faccessat(one, "etc/passwd", F_OK, 0) < 0);
 }
 
+static void test_versions_keep_each_others_copy(void)
+{
+	static const struct shipped_own newer[] = {
+		{"etc/profile", STR("newer\n")}, {NULL, STR_NULL}};
+	_cleanup_fd_ int one = -1, two = -1, again = -1;
+	struct stat a, b, c;
+
+	begin();
+	one = shipped_open(copy, own, named, without);
+	must(one >= 0 && fstat(one, &a) == 0);
+	one = fd_close(one);
+	two = shipped_open(copy, newer, named, without);
+	must(two >= 0 && fstat(two, &b) == 0);
+	check(a.st_ino != b.st_ino && faccessat(two, "etc/own", F_OK, 0) < 0);
+	again = shipped_open(copy, own, named, without);
+	must(again >= 0 && fstat(again, &c) == 0);
+	check(a.st_ino == c.st_ino && faccessat(again, "etc/own", F_OK, 0) == 0);
+}
+
 int main(void)
 {
 	tap_dir(dir_path);
@@ -237,6 +256,7 @@ int main(void)
 	run_test(test_named_ones_are_copied_as_they_are);
 	run_test(test_bounds);
 	run_test(test_one_copy_for_each_state);
+	run_test(test_versions_keep_each_others_copy);
 	fs_remove_tree(AT_FDCWD, dir_path);
 	return tap_done();
 }
