@@ -208,12 +208,6 @@ static int make_own(
 	return e < 0 ? e : add_chromium(host, root, err);
 }
 
-/* Where the copy of what packages brought is attached: in the host's tree, over a directory that is
- * not needed any more. It goes with that tree. In the room's tree it would have to be detached by
- * itself, since the list of mounts would reveal where the user's copy lies, and each detaching
- * waits for the kernel (a grace period of RCU: 0.05 to 5 ms). */
-#define ETC_LOWER "/dev"
-
 /* Make /etc as an overlay: the room's own files over what packages brought. The layers of the
  * former lie in the directory that the overlay then covers, where no process inside can reach them.
  */
@@ -236,10 +230,10 @@ static int make_layered(
 	if (e == 0)
 		e = add_own(base, 0, differ, gateway, err);
 	if (e == 0)
-		e = mount_attach(r->shipped_tree, AT_FDCWD, ETC_LOWER, "/etc of packages", err);
+		e = mount_attach(r->shipped_tree, AT_FDCWD, LAYERS_ASIDE, "/etc of packages", err);
 	if (e < 0)
 		return e;
-	tree = layers_mount(base, ETC_LOWER "/etc", "etc", "work", NULL);
+	tree = layers_mount(base, LAYERS_ASIDE "/etc", "etc", "work", NULL);
 	*ret_is_layered = tree >= 0;
 	/* If the kernel makes no overlay for this user. */
 	if (tree < 0 && (e = add_own(base, differ, OWN_ALL, gateway, err)) == 0)

@@ -23,7 +23,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 enum { LOCAL_DEPTH = 4, OWN_MAX = 1024 };
@@ -85,11 +84,6 @@ int layers_overlay(int base, const char *name, bool places, struct cloche_err *e
 	if (r == 0)
 		r = parts_mkdir(base, work, 0700, err);
 	return r < 0 ? r : layers_mount(base, lower, upper, work, err);
-}
-
-int layers_detach(int base, const char *name)
-{
-	return fchdir(base) < 0 || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 struct owning {

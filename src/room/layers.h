@@ -39,9 +39,11 @@ _warn_unused_ int layers_overlay(int base, const char *name, bool places, struct
 _warn_unused_ int layers_mount(
 	int base, const char *lower, const char *upper, const char *work, struct cloche_err *err);
 
-/* Detach a mount in base that an overlay was made over; the overlay keeps what it needs. Return 0,
- * or -errno if the mount stays. */
-int layers_detach(int base, const char *name);
+/* Where the copy of what packages brought to /etc is attached as a layer: in the host's tree, over
+ * a directory that is not needed any more. It goes with that tree. In the room's tree it would have
+ * to be detached by itself, since the list of mounts would reveal where the user's copy lies, and
+ * each detaching waits for the kernel (a grace period of RCU: 0.05 to 5 ms). */
+#define LAYERS_ASIDE "/dev"
 
 /* For a room with a single id, in which the host's files belong to nobody: make the directories of
  * lower/NAME in upper/NAME if programs are likely to write there (the first level, what is below

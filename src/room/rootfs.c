@@ -353,10 +353,6 @@ static int make_lower(struct rootfs *r, int base, struct parts_view *v, struct c
 		make_places(r, v->root);
 	if (e == 0 && has_gateway(r))
 		e = trust_link_policies(v->root, err);
-	if (e == 0 && r->shipped_tree >= 0)
-		e = parts_mkdir(base, LAYERS_PLACES, 0755, err);
-	if (e == 0 && r->shipped_tree >= 0)
-		e = mount_attach(r->shipped_tree, base, LAYERS_PLACES, "/etc of packages", err);
 	return e;
 }
 
@@ -407,6 +403,16 @@ static int open_result(struct rootfs *r, int base, struct cloche_err *err)
 	return 0;
 }
 
+/* Make the root's overlay, with what packages brought to /etc below the room's own files. */
+static int overlay_shipped(const struct rootfs *r, int base)
+{
+	int e = parts_mkdir(base, "work/root", 0700, NULL);
+
+	if (e == 0)
+		e = mount_attach(r->shipped_tree, AT_FDCWD, LAYERS_ASIDE, "/etc of packages", NULL);
+	return e < 0 ? e : layers_mount(base, "lower:" LAYERS_ASIDE, "upper", "work/root", NULL);
+}
+
 static int make_root_overlay(const struct rootfs *r, int base, struct cloche_err *err)
 {
 	int tree;
@@ -415,9 +421,7 @@ static int make_root_overlay(const struct rootfs *r, int base, struct cloche_err
 		return imageroot_overlay(base, r->spec->layers, true, err);
 	if (r->dir)
 		return layers_overlay(base, "", true, err);
-	tree = r->shipped_tree >= 0 ? layers_overlay(base, "", true, NULL) : -1;
-	if (r->shipped_tree >= 0)
-		(void)layers_detach(base, LAYERS_PLACES);
+	tree = r->shipped_tree >= 0 ? overlay_shipped(r, base) : -1;
 	/* The files of packages may be on a file system that cannot lie below an overlay. */
 	return tree >= 0 ? tree : layers_overlay(base, "", false, err);
 }
