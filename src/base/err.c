@@ -49,7 +49,7 @@ int err_set(struct cloche_err *err, int code, const char *fmt, ...)
 
 int err_sys(struct cloche_err *err, int errnum, const char *fmt, ...)
 {
-	int code = errnum == ENOMEM ? E_NO_MEMORY : E_SYSTEM;
+	int code = errnum == ENOMEM ? E_NO_MEMORY : errnum == ECANCELED ? E_CANCELLED : E_SYSTEM;
 	va_list ap;
 
 	va_start(ap, fmt);

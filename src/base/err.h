@@ -18,7 +18,8 @@ enum {
 /* Set err to code with a message; return -code. */
 int err_set(struct cloche_err *err, int code, const char *fmt, ...) _printf_(3, 4);
 
-/* Set err to E_SYSTEM (E_NO_MEMORY for ENOMEM) with "message: strerror(errnum)"; return -code. */
+/* Set err to E_SYSTEM (E_NO_MEMORY for ENOMEM, E_CANCELLED for ECANCELED) with "message:
+ * strerror(errnum)"; return -code. */
 int err_sys(struct cloche_err *err, int errnum, const char *fmt, ...) _printf_(3, 4);
 
 /* Put "context: " before the message; return code, with which the function below has failed. */

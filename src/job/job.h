@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Waiting. The library waits in these functions and nowhere else. In a job (cloche/job.h) they give
+ * way to the caller of cloche_job_dispatch(); elsewhere they block the thread. Code that waits need
+ * not know which of the two it is in.
+ *
+ * In a job that was cancelled, each of them returns -ECANCELED (err_sys() makes E_CANCELLED of it).
+ * So the caller of a function that waits has to let its errors through, and to end when it cannot
+ * wait. */
+
+#include "base/macro.h"
+#include <cloche/job.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Return whether the caller runs in a job. */
+bool job_is_here(void);
+
+/* As poll(): wait until one of n descriptors is ready, at most timeout_ms (negative: for ever).
+ * Signals do not end it. Return how many are ready, 0 at the end of the time, or -errno. In a job
+ * with descriptors that are always ready it gives way now and then, too. */
+_warn_unused_ int job_wait(struct pollfd *fds, nfds_t n, int timeout_ms);
+
+/* The same for one descriptor, for which the answer is whether it is ready. */
+_warn_unused_ int job_wait_fd(int fd, short events, int timeout_ms);
+
+/* Wait until the child pid has ended, and reap it: *ret_status as of waitpid(). Return 0 or
+ * -errno; after -ECANCELED, the child is still to be reaped. */
+_warn_unused_ int job_wait_child(pid_t pid, int *ret_status);
+
+/* Wait for a lock: flock(fd, how), where how is LOCK_SH or LOCK_EX, without LOCK_NB. Return 0 or
+ * -errno; then fd is not locked. Two jobs of one thread may want one lock: the other one can go on
+ * and give it up, as a short-lived thread waits in this one's place. */
+_warn_unused_ int job_lock(int fd, int how);
+
+/* Call fn(arg), for a callback of the library's caller: on the stack of cloche_job_dispatch()'s
+ * caller if this is a job. A job that is being freed does not call it, so what fn would leave in
+ * *arg needs a good value before. */
+void job_call(void (*fn)(void *arg), void *arg);
+
+/* Define name(fn, ..., user), which calls a callback of a public type so. JOB_TELL is for callbacks
+ * that return nothing; JOB_ASK's function returns `otherwise` if the job does not call it, which
+ * has to mean: stop. The number is that of the parameters before user. */
+#define JOB_TELL1(name, fn_type, a_type)                                                           \
+	struct name##_args {                                                                       \
+		fn_type fn;                                                                        \
+		a_type a;                                                                          \
+		void *user;                                                                        \
+	};                                                                                         \
+	static void name##_now(void *arg)                                                          \
+	{                                                                                          \
+		struct name##_args *call = arg;                                                    \
+		call->fn(call->a, call->user);                                                     \
+	}                                                                                          \
+	static void name(fn_type fn, a_type a, void *user)                                         \
+	{                                                                                          \
+		job_call(name##_now, &(struct name##_args){fn, a, user});                          \
+	}
+#define JOB_TELL2(name, fn_type, a_type, b_type)                                                   \
+	struct name##_args {                                                                       \
+		fn_type fn;                                                                        \
+		a_type a;                                                                          \
+		b_type b;                                                                          \
+		void *user;                                                                        \
+	};                                                                                         \
+	static void name##_now(void *arg)                                                          \
+	{                                                                                          \
+		struct name##_args *call = arg;                                                    \
+		call->fn(call->a, call->b, call->user);                                            \
+	}                                                                                          \
+	static void name(fn_type fn, a_type a, b_type b, void *user)                               \
+	{                                                                                          \
+		job_call(name##_now, &(struct name##_args){fn, a, b, user});                       \
+	}
+#define JOB_ASK1(name, fn_type, ret_type, otherwise, a_type)                                       \
+	struct name##_args {                                                                       \
+		fn_type fn;                                                                        \
+		a_type a;                                                                          \
+		void *user;                                                                        \
+		ret_type ret;                                                                      \
+	};                                                                                         \
+	static void name##_now(void *arg)                                                          \
+	{                                                                                          \
+		struct name##_args *call = arg;                                                    \
+		call->ret = call->fn(call->a, call->user);                                         \
+	}                                                                                          \
+	static ret_type name(fn_type fn, a_type a, void *user)                                     \
+	{                                                                                          \
+		struct name##_args call = {fn, a, user, otherwise};                                \
+		job_call(name##_now, &call);                                                       \
+		return call.ret;                                                                   \
+	}
+#define JOB_ASK2(name, fn_type, ret_type, otherwise, a_type, b_type)                               \
+	struct name##_args {                                                                       \
+		fn_type fn;                                                                        \
+		a_type a;                                                                          \
+		b_type b;                                                                          \
+		void *user;                                                                        \
+		ret_type ret;                                                                      \
+	};                                                                                         \
+	static void name##_now(void *arg)                                                          \
+	{                                                                                          \
+		struct name##_args *call = arg;                                                    \
+		call->ret = call->fn(call->a, call->b, call->user);                                \
+	}                                                                                          \
+	static ret_type name(fn_type fn, a_type a, b_type b, void *user)                           \
+	{                                                                                          \
+		struct name##_args call = {fn, a, b, user, otherwise};                             \
+		job_call(name##_now, &call);                                                       \
+		return call.ret;                                                                   \
+	}
+
+/* Between the two, a cancelled job can wait nevertheless: for a child that was killed, or for an
+ * answer that must not get lost. What is waited for has to come soon. They nest. */
+void job_hold_cancel(void);
+void job_release_cancel(void);

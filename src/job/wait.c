@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: a job that waits puts its descriptors into an epoll set, gives way, and
+ * takes them out again when it is resumed. What is ready it asks poll(), so a false alarm only
+ * makes it wait again. The set also has a timer, which stands for deadlines, for the job's first
+ * turn and for cancelling. As a false alarm does no harm, the timer stays as it is if it fires
+ * early enough: most waits then cost no system call for it. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "job/internal.h"
+#include "job/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static _Thread_local struct cloche_job *current;
+
+struct cloche_job *job_current(void)
+{
+	return current;
+}
+
+struct cloche_job *job_set_current(struct cloche_job *job)
+{
+	struct cloche_job *before = current;
+
+	current = job;
+	return before;
+}
+
+bool job_is_here(void)
+{
+	return current != NULL;
+}
+
+void job_hold_cancel(void)
+{
+	if (current)
+		current->holds++;
+}
+
+void job_release_cancel(void)
+{
+	if (current)
+		current->holds--;
+}
+
+void job_set_timer(struct cloche_job *job, uint64_t at_usec)
+{
+	/* A time of 0 would turn the timer off. */
+	uint64_t at = at_usec == USEC_INFINITY ? 0 : MAX(at_usec, 1U);
+	const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at / USEC_PER_SEC),
+						.tv_nsec = (long)(at % USEC_PER_SEC) * 1000}};
+
+	/* This cannot fail: the timer is ours and the time is valid. */
+	(void)timerfd_settime(job->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+	job->timer_fired = false;
+	job->timer_at = at_usec;
+}
+
+static bool wait_is_cancelled(const struct cloche_job *job)
+{
+	return job->holds == 0 && atomic_load(&job->cancelled);
+}
+
+static uint32_t wait_events(const struct pollfd *p)
+{
+	return (uint32_t)(unsigned short)p->events;
+}
+
+/* Watch fds[i]. */
+static int wait_watch(struct cloche_job *job, const struct pollfd *fds, nfds_t i)
+{
+	struct epoll_event ev = {.events = wait_events(&fds[i]), .data.ptr = job};
+
+	if (fds[i].fd < 0 || epoll_ctl(job->epoll_fd, EPOLL_CTL_ADD, fds[i].fd, &ev) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	/* It is in fds twice. */
+	for (nfds_t k = 0; k < i; k++)
+		if (fds[k].fd == fds[i].fd)
+			ev.events |= wait_events(&fds[k]);
+	return epoll_ctl(job->epoll_fd, EPOLL_CTL_MOD, fds[i].fd, &ev) < 0 ? -errno : 0;
+}
+
+/* Give way until one of fds may be ready or it is `until`. */
+static int wait_give_way(struct cloche_job *job, const struct pollfd *fds, nfds_t n, uint64_t until)
+{
+	nfds_t watched = 0;
+	int r = 0;
+
+	while (r == 0 && watched < n)
+		r = wait_watch(job, fds, watched++);
+	if (r == 0) {
+		if (job->timer_fired || job->timer_at > until)
+			job_set_timer(job, until);
+		/* Whoever cancels sets the flag, then the timer; this may just have undone the
+		 * latter. */
+		if (wait_is_cancelled(job))
+			job_set_timer(job, 0);
+		job->give_way(job);
+	}
+	while (watched-- > 0)
+		if (fds[watched].fd >= 0)
+			(void)epoll_ctl(job->epoll_fd, EPOLL_CTL_DEL, fds[watched].fd, NULL);
+	return r;
+}
+
+int job_wait(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	struct cloche_job *job = current;
+	uint64_t until = timeout_ms < 0 ? USEC_INFINITY
+					: clock_mono_usec() + (unsigned)timeout_ms * USEC_PER_MSEC;
+
+	for (;;) {
+		uint64_t now = timeout_ms > 0 ? clock_mono_usec() : 0;
+		int left = timeout_ms <= 0 ? timeout_ms
+			   : now >= until
+				   ? 0
+				   : (int)((until - now + USEC_PER_MSEC - 1) / USEC_PER_MSEC);
+		int r;
+
+		if (job && wait_is_cancelled(job))
+			return -ECANCELED;
+		r = poll(fds, n, job ? 0 : left);
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (r == 0 && (!job || left == 0))
+			return 0;
+		if (r > 0 && (!job || job->rest > 0)) {
+			if (job)
+				job->rest--;
+			return r;
+		}
+		if (!job)
+			continue;
+		r = r > 0 ? wait_give_way(job, NULL, 0, 0) : wait_give_way(job, fds, n, until);
+		if (r < 0)
+			return r;
+	}
+}
+
+int job_wait_fd(int fd, short events, int timeout_ms)
+{
+	return job_wait(&(struct pollfd){.fd = fd, .events = events}, 1, timeout_ms);
+}
+
+int job_wait_child(pid_t pid, int *ret_status)
+{
+	_cleanup_fd_ int fd = -1;
+	pid_t got;
+
+	if (current) {
+		int r;
+
+		fd = (int)syscall(SYS_pidfd_open, pid, 0);
+		if (fd < 0)
+			return -errno;
+		r = job_wait_fd(fd, POLLIN, -1);
+		if (r < 0)
+			return r;
+	}
+	do
+		got = waitpid(pid, ret_status, 0);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : 0;
+}
+
+void job_call(void (*fn)(void *arg), void *arg)
+{
+	struct cloche_job *job = current;
+
+	if (!job) {
+		fn(arg);
+	} else if (!job->muted) {
+		job->call = fn;
+		job->call_arg = arg;
+		job->give_way(job);
+	}
+}
+
+/* --- locks --- */
+
+enum { LOCKER_WAITS, LOCKER_LOCKED, LOCKER_LEFT };
+
+/* A thread that waits for a lock in a job's place. The lock is of the open file, which fd shares
+ * with the job's descriptor. */
+struct locker {
+	int fd, how, done_fd, result;
+	_Atomic int state;
+	pthread_t thread;
+};
+
+static void locker_free(struct locker *l)
+{
+	fd_close(l->fd);
+	fd_close(l->done_fd);
+	free(l);
+}
+DEFINE_CLEANUP(struct locker, locker_free)
+
+static int lock_blocking(int fd, int how)
+{
+	int r;
+
+	do
+		r = flock(fd, how);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
+static void *locker_main(void *arg)
+{
+	struct locker *l = arg;
+	const uint64_t one = 1;
+
+	l->result = lock_blocking(l->fd, l->how);
+	if (atomic_exchange(&l->state, LOCKER_LOCKED) == LOCKER_LEFT) {
+		if (l->result == 0)
+			(void)flock(l->fd, LOCK_UN);
+		locker_free(l);
+	} else {
+		/* Its owner joins this thread before it frees it. */
+		(void)!write(l->done_fd, &one, sizeof(one));
+	}
+	return NULL;
+}
+
+/* A thread without signals. */
+static int locker_begin(struct locker *l)
+{
+	sigset_t all, old;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&l->thread, NULL, locker_main, l);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -r;
+}
+
+static int lock_in_job(int fd, int how)
+{
+	_cleanup_(locker_freep) struct locker *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	l->how = how;
+	l->fd = fd_lift(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+	l->done_fd = fd_lift(eventfd(0, EFD_CLOEXEC));
+	r = l->fd < 0 || l->done_fd < 0 ? MIN(l->fd, l->done_fd) : locker_begin(l);
+	if (r < 0)
+		return r;
+	r = job_wait_fd(l->done_fd, POLLIN, -1);
+	if (r < 0 && atomic_exchange(&l->state, LOCKER_LEFT) == LOCKER_WAITS) {
+		pthread_detach(l->thread);
+		(void)TAKE_PTR(l);
+		return r;
+	}
+	pthread_join(l->thread, NULL);
+	if (r < 0 && l->result == 0)
+		(void)flock(fd, LOCK_UN);
+	return r < 0 ? r : l->result;
+}
+
+int job_lock(int fd, int how)
+{
+	if (!current)
+		return lock_blocking(fd, how);
+	if (wait_is_cancelled(current))
+		return -ECANCELED;
+	if (flock(fd, how | LOCK_NB) == 0)
+		return 0;
+	return errno == EWOULDBLOCK ? lock_in_job(fd, how) : -errno;
+}
