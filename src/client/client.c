@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "client/client_internal.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -299,7 +300,7 @@ static int supervisor_gone(struct client *c, struct cloche_err *err)
 		return client_never_ran(c, err);
 	if (given_up)
 		return err_set(err, E_CANCELLED, "stopped before the sandbox had started");
-	if (!c->detached && c->pid > 0 && waitpid(c->pid, &status, 0) == c->pid) {
+	if (!c->detached && c->pid > 0 && job_wait_child(c->pid, &status) == 0) {
 		c->pid = 0;
 		if (WIFSIGNALED(status))
 			return err_set(err, E_INTERNAL, "the sandbox's supervisor was killed (%s)",

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #define LEAVE_PATIENCE (1 * USEC_PER_SEC) /* to learn the number of a process that we leave */
 
@@ -145,15 +144,12 @@ static int run_one(struct client *c, const struct client_exec *what, struct pump
 	return r;
 }
 
-/* SIGPIPE is blocked in this thread while it writes to pipes. Discard the one that this has caused,
- * then restore the mask. */
-static void unblock_sigpipe(const sigset_t *pipe_set, const sigset_t *old, bool was_pending)
+/* SIGPIPE is blocked in this thread (in a job: while the job runs) while it writes to pipes.
+ * Discard the one that this has caused, then restore the mask. */
+static void unblock_sigpipe(const sigset_t *old, bool was_pending)
 {
-	const struct timespec now = {0};
-
 	if (!was_pending)
-		while (sigtimedwait(pipe_set, NULL, &now) < 0 && errno == EINTR)
-			;
+		pump_forget_sigpipe();
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
@@ -171,7 +167,6 @@ int client_exec(struct client *c, const struct client_exec *what, struct client_
 {
 	sigset_t pipe_set, old, pending;
 	enum ctl_stdio stdio[3] = {CTL_STDIO_NULL, CTL_STDIO_NULL, CTL_STDIO_NULL};
-	bool was_pending;
 	struct pump p;
 	int child[3] = {-1, -1, -1}, r;
 
@@ -188,10 +183,10 @@ int client_exec(struct client *c, const struct client_exec *what, struct client_
 	sigemptyset(&pipe_set);
 	sigaddset(&pipe_set, SIGPIPE);
 	sigpending(&pending);
-	was_pending = sigismember(&pending, SIGPIPE) == 1;
+	p.sigpipe_pending = sigismember(&pending, SIGPIPE) == 1;
 	pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
 	r = run_one(c, what, &p, child, stdio, ret, err);
-	unblock_sigpipe(&pipe_set, &old, was_pending);
+	unblock_sigpipe(&old, p.sigpipe_pending);
 	pump_done(&p);
 	return r;
 }

@@ -92,6 +92,7 @@ struct pump {
 	char *in_buf;       /* for what is read from in_from */
 	uint64_t bytes[2];  /* that were read of each output */
 	bool truncated[2];
+	bool sigpipe_pending; /* before we began: it is not of our making */
 };
 
 /* Make the pipes. ret_child gets the child's ends (the caller closes them once they are sent), and
@@ -103,6 +104,8 @@ _warn_unused_ int pump_init(struct pump *p, struct client_io *io, bool tty, bool
 _warn_unused_ int pump_init_joined(
 	struct pump *p, struct client_io *io, int child[3], struct cloche_err *err);
 void pump_done(struct pump *p);
+/* Discard a SIGPIPE that is blocked and pending. */
+void pump_forget_sigpipe(void);
 /* Take fd, the terminal or the input of a joined process. Return 0 or -errno. */
 _warn_unused_ int pump_take_input(struct pump *p, int fd);
 /* Make the loop wait until a stream is ready. Return 0 or -errno. */

@@ -10,10 +10,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "client/client_internal.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { TTY_DRAIN_MS = 200, TTY_CAPACITY = 256 * 1024, EOT = 4 };
@@ -225,6 +227,17 @@ static void fill_input(struct pump *p, bool from_ready)
 		end_input(p);
 }
 
+void pump_forget_sigpipe(void)
+{
+	const struct timespec now = {0};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
+		;
+}
+
 static void write_input(struct pump *p)
 {
 	ssize_t n = write(p->in_to, p->in.p, p->in.n);
@@ -232,7 +245,10 @@ static void write_input(struct pump *p)
 	if (n >= 0) {
 		p->in = str_from_index(p->in, (size_t)n);
 	} else if (errno != EAGAIN && errno != EINTR) {
-		/* The process has closed its input, which is fine. */
+		/* The process has closed its input, which is fine. In a job, the next wait would
+		 * let the signal through to the thread, which has it unblocked. */
+		if (!p->sigpipe_pending)
+			pump_forget_sigpipe();
 		p->in = STR_NULL;
 		drop_input(p);
 	}
@@ -297,12 +313,11 @@ static void drain_terminal(struct pump *p, char *chunk)
 	size_t left = TTY_CAPACITY;
 
 	while (p->out[0] >= 0 && left > 0) {
-		struct pollfd poll_fd = {.fd = p->out[0], .events = POLLIN};
 		uint64_t now = clock_mono_usec();
 		ssize_t n;
 
-		if (now >= until ||
-			poll(&poll_fd, 1, (int)((until - now) / USEC_PER_MSEC) + 1) <= 0)
+		if (now >= until || job_wait_fd(p->out[0], POLLIN,
+					    (int)((until - now) / USEC_PER_MSEC) + 1) <= 0)
 			return;
 		n = read_output(p, 0, chunk);
 		left -= n > 0 ? MIN(left, (size_t)n) : 0;

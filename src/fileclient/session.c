@@ -9,9 +9,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/parse.h"
+#include "job/job.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -221,6 +221,8 @@ static int lost(cloche_files *f, int r, struct cloche_err *err)
 		return files_malformed(f, err);
 	else if (r == -EPIPE)
 		err_set(&why, E_BROKEN, "the file worker in the sandbox was ended");
+	else if (r == -ECANCELED)
+		err_set(&why, E_CANCELLED, "cancelled; the session cannot be used any more");
 	else
 		err_sys(&why, -r, "talk to the file worker in the sandbox");
 	return set_broken(f, &why, err);
@@ -264,9 +266,9 @@ static int wait_socket(cloche_files *f)
 
 		limit = limit < 0 || limit > left ? left : limit;
 	}
-	n = poll(p, 2, limit);
+	n = job_wait(p, 2, limit);
 	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
+		return n;
 	if (n == 0)
 		return -ETIMEDOUT;
 	return p[1].revents ? look_for_cancel(f) : 0;
@@ -293,6 +295,8 @@ static int receive(cloche_files *f, struct chan_frame *ret, bool until_sent, str
 	/* Check here too, as a stream of data may never make us wait. */
 	int looked = look_for_cancel(f);
 
+	if (looked == 0)
+		looked = job_yield();
 	if (looked < 0)
 		return lost(f, looked, err);
 	for (;;) {

@@ -6,11 +6,11 @@
  * announces more than have arrived is malformed. */
 #include "ipc/chan.h"
 #include "base/fd.h"
+#include "job/job.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -293,15 +293,9 @@ void chan_frame_done(struct chan_frame *f)
 
 static int wait_for(struct chan *c, short events, int timeout_ms)
 {
-	struct pollfd p = {.fd = c->fd, .events = events};
-	int r;
+	int r = job_wait_fd(c->fd, events, timeout_ms);
 
-	do {
-		r = poll(&p, 1, timeout_ms);
-	} while (r < 0 && errno == EINTR);
-	if (r < 0)
-		return -errno;
-	return r == 0 ? -ETIMEDOUT : 0;
+	return r < 0 ? r : r == 0 ? -ETIMEDOUT : 0;
 }
 
 int chan_flush_wait(struct chan *c, int timeout_ms)

@@ -25,6 +25,10 @@ _warn_unused_ int job_wait(struct pollfd *fds, nfds_t n, int timeout_ms);
 /* The same for one descriptor, for which the answer is whether it is ready. */
 _warn_unused_ int job_wait_fd(int fd, short events, int timeout_ms);
 
+/* Give way if this job has gone on for long without waiting, as it may when something is always
+ * ready. Elsewhere do nothing. Return 0 or -ECANCELED. */
+_warn_unused_ int job_yield(void);
+
 /* Wait until the child pid has ended, and reap it: *ret_status as of waitpid(). Return 0 or
  * -errno; after -ECANCELED, the child is still to be reaped. */
 _warn_unused_ int job_wait_child(pid_t pid, int *ret_status);

@@ -155,6 +155,17 @@ int job_wait_fd(int fd, short events, int timeout_ms)
 	return job_wait(&(struct pollfd){.fd = fd, .events = events}, 1, timeout_ms);
 }
 
+int job_yield(void)
+{
+	struct cloche_job *job = current;
+
+	if (job && job->rest > 0)
+		job->rest--;
+	else if (job)
+		(void)wait_give_way(job, NULL, 0, 0);
+	return job && wait_is_cancelled(job) ? -ECANCELED : 0;
+}
+
 int job_wait_child(pid_t pid, int *ret_status)
 {
 	_cleanup_fd_ int fd = -1;

@@ -6,6 +6,7 @@
 #include "loop/loop.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -270,8 +271,15 @@ void loop_set_under_way(struct loop *l, unsigned n)
 
 int loop_turn(struct loop *l)
 {
-	int n = epoll_wait(l->epfd, l->batch, BATCH, wait_ms(l));
+	int timeout = wait_ms(l), n;
 
+	if (job_is_here()) {
+		n = job_wait_fd(l->epfd, POLLIN, timeout);
+		if (n < 0)
+			return n;
+		timeout = 0;
+	}
+	n = epoll_wait(l->epfd, l->batch, BATCH, timeout);
 	if (n < 0 && errno != EINTR)
 		return -errno;
 	l->now = clock_mono_usec();

@@ -50,7 +50,8 @@ int loop_run(struct loop *l);
 void loop_stop(struct loop *l, int result);
 
 /* Run one iteration, for a library that waits inside its caller's thread: wait for events, the
- * earliest timer or a signal, and handle everything that is due. Return 0 or -errno. */
+ * earliest timer or a signal, and handle everything that is due. Return 0 or -errno (-ECANCELED in
+ * a job that was cancelled, job/job.h). */
 _warn_unused_ int loop_turn(struct loop *l);
 
 /* Return the monotonic time, taken once per iteration. */
