@@ -156,7 +156,7 @@ static int on_warning(struct client *c, struct str payload, struct cloche_err *e
 		return bad_frame(err);
 	str_copy(text, sizeof(text), m.text);
 	if (c->on_warning)
-		c->on_warning(text, c->on_warning_user);
+		job_tell_text(c->on_warning, text, c->on_warning_user);
 	return 0;
 }
 

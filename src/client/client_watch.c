@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "client/client_internal.h"
+#include "job/job.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -68,7 +69,7 @@ static void watch_tell(struct client *c, pid_t pid)
 		"\"kill -CONT %d\" continues it",
 		c->id, (int)pid, (int)pid);
 	if (c->on_warning)
-		c->on_warning(text, c->on_warning_user);
+		job_tell_text(c->on_warning, text, c->on_warning_user);
 }
 
 static void watch_look(struct loop_timer *timer)

@@ -3,6 +3,7 @@
  * refused, and so is an unknown name. */
 #include "config/agentgate.h"
 #include "base/str.h"
+#include "job/job.h"
 #include "provider/names.h"
 #include "sandbox/options.h"
 #include "sandbox/sandbox.h"
@@ -53,7 +54,7 @@ static bool is_given(const struct reading *r, const char *option)
 static void agentgate_tell(const struct reading *r, const char *text)
 {
 	if (r->fn)
-		r->fn(text, r->user);
+		job_tell_text(r->fn, text, r->user);
 }
 
 /* --- what they do --- */

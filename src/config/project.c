@@ -8,6 +8,7 @@
 #include "config/consent.h"
 #include "config/found.h"
 #include "fs/fs.h"
+#include "job/job.h"
 #include "sandbox/allowlist.h"
 #include <cloche/project.h>
 
@@ -251,6 +252,8 @@ struct listing {
 	void *user;
 };
 
+JOB_TELL1(call_consent, cloche_consent_fn, const cloche_consent *)
+
 static void show_record(const json_t *record, void *user)
 {
 	const struct listing *l = user;
@@ -258,7 +261,7 @@ static void show_record(const json_t *record, void *user)
 		.hash = json_string_value(json_object_get(record, "sha256")),
 		.since = json_string_value(json_object_get(record, "since"))};
 
-	l->fn(&c, l->user);
+	call_consent(l->fn, &c, l->user);
 }
 
 int cloche_project_list(cloche_consent_fn fn, void *user, cloche_err *err)

@@ -3,6 +3,7 @@
 #include "fileclient/session.h"
 #include "files/beneath.h"
 #include "files/tar_clean.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -13,6 +14,29 @@ struct reader {
 	uint64_t left; /* remaining bytes of the request */
 };
 
+struct sinking {
+	cloche_files_sink sink;
+	void *user;
+	const void *data;
+	size_t n;
+	int ret;
+};
+
+static void sink_now(void *arg)
+{
+	struct sinking *call = arg;
+
+	call->ret = call->sink(call->user, call->data, call->n);
+}
+
+static int call_sink(cloche_files_sink sink, void *user, const void *data, size_t n)
+{
+	struct sinking call = {sink, user, data, n, -1};
+
+	job_call(sink_now, &call);
+	return call.ret;
+}
+
 static int on_data(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
 {
 	struct reader *r = run->user;
@@ -22,7 +46,7 @@ static int on_data(struct files_run *run, const struct chan_frame *frame, struct
 		return files_malformed(run->f, err);
 	r->left -= data.n;
 	files_progressed(run->f, data.n);
-	if (r->sink(r->user, data.p, data.n) < 0)
+	if (call_sink(r->sink, r->user, data.p, data.n) < 0)
 		return err_set(err, E_CANCELLED, "%s %s: the data could not be taken", run->verb,
 			run->path);
 	return 0;
@@ -197,7 +221,7 @@ static int take_clean(void *user, const char *p, size_t n, struct files_error *e
 {
 	struct cleaning *c = user;
 
-	if (c->sink(c->user, p, n) < 0)
+	if (call_sink(c->sink, c->user, p, n) < 0)
 		return files_fail(e, ECANCELED, STR_NULL, "the data could not be taken");
 	return 0;
 }

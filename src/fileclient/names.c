@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on names. */
 #include "fileclient/session.h"
+#include "job/job.h"
 
 #include <string.h>
 
@@ -93,6 +94,8 @@ struct lister {
 	void *user;
 };
 
+JOB_ASK2(call_list_fn, cloche_files_list_fn, bool, false, const char *, const cloche_file_stat *)
+
 static int on_entries(struct files_run *run, const struct chan_frame *frame, struct cloche_err *err)
 {
 	const struct lister *l = run->user;
@@ -109,7 +112,7 @@ static int on_entries(struct files_run *run, const struct chan_frame *frame, str
 			return files_malformed(run->f, err);
 		memcpy(name, m.name.p, m.name.n);
 		name[m.name.n] = '\0';
-		if (!l->fn(name, &st, l->user))
+		if (!call_list_fn(l->fn, name, &st, l->user))
 			return 1;
 	}
 	return 0;
@@ -227,6 +230,8 @@ struct watching {
 	struct buf path;
 };
 
+JOB_ASK1(call_watch_fn, cloche_files_watch_fn, bool, false, const cloche_files_event *)
+
 static int on_events(
 	struct files_run *run, struct watching *w, struct str payload, struct cloche_err *err)
 {
@@ -247,7 +252,7 @@ static int on_events(
 		event.path = buf_add_str(&w->path, m.path) < 0 ? NULL : buf_cstr(&w->path);
 		if (!event.path)
 			return err_nomem(err);
-		if (!w->fn(&event, w->user))
+		if (!call_watch_fn(w->fn, &event, w->user))
 			return 1;
 	}
 	return 0;

@@ -119,6 +119,8 @@ void cloche_files_on_progress(cloche_files *f, cloche_files_progress_fn fn, void
 	f->progress_user = user;
 }
 
+JOB_TELL1(call_progress, cloche_files_progress_fn, uint64_t)
+
 void files_progressed(cloche_files *f, uint64_t bytes)
 {
 	uint64_t now;
@@ -130,7 +132,7 @@ void files_progressed(cloche_files *f, uint64_t bytes)
 	if (now - f->told_usec < PROGRESS_USEC)
 		return;
 	f->told_usec = now;
-	f->progress(f->moved_bytes, f->progress_user);
+	call_progress(f->progress, f->moved_bytes, f->progress_user);
 }
 
 /* --- errors --- */
@@ -500,6 +502,28 @@ int files_send(struct files_run *run, struct str data, struct cloche_err *err)
 	return r < 0 ? r : drain(run, err);
 }
 
+struct sourcing {
+	cloche_files_source source;
+	void *user, *data;
+	size_t size;
+	long ret;
+};
+
+static void source_now(void *arg)
+{
+	struct sourcing *call = arg;
+
+	call->ret = call->source(call->user, call->data, call->size);
+}
+
+static long call_source(cloche_files_source source, void *user, void *data, size_t size)
+{
+	struct sourcing call = {source, user, data, size, -1};
+
+	job_call(source_now, &call);
+	return call.ret;
+}
+
 int files_send_from(
 	struct files_run *run, cloche_files_source source, void *user, struct cloche_err *err)
 {
@@ -515,7 +539,7 @@ int files_send_from(
 	b = chan_begin(&f->c, FILES_DATA, &mark);
 	if (!b || buf_reserve(b, FILES_CHUNK, &at) < 0)
 		return lost(f, -ENOBUFS, err);
-	n = source(user, at, FILES_CHUNK);
+	n = call_source(source, user, at, FILES_CHUNK);
 	if (n <= 0 || n > FILES_CHUNK) {
 		chan_abort(&f->c, mark);
 		if (n == 0) {

@@ -43,77 +43,61 @@ _warn_unused_ int job_lock(int fd, int how);
  * *arg needs a good value before. */
 void job_call(void (*fn)(void *arg), void *arg);
 
-/* Define name(fn, ..., user), which calls a callback of a public type so. JOB_TELL is for callbacks
- * that return nothing; JOB_ASK's function returns `otherwise` if the job does not call it, which
- * has to mean: stop. The number is that of the parameters before user. */
-#define JOB_TELL1(name, fn_type, a_type)                                                           \
-	struct name##_args {                                                                       \
-		fn_type fn;                                                                        \
-		a_type a;                                                                          \
-		void *user;                                                                        \
-	};                                                                                         \
+/* The same for the most common kind: a line of text, which is terminated. */
+void job_tell_text(void (*fn)(const char *text, void *user), const char *text, void *user);
+
+/* Define name(fn, ..., user), which calls a callback of a public type like that. JOB_TELL is for
+ * callbacks that return nothing. JOB_ASK's function returns `otherwise` if the job does not call
+ * the callback; this has to mean: stop. The number is that of the parameters before user. */
+/* clang-format off */
+#define JOB_TELL_(name, fn_type, members, params, passed, ...)                                     \
+	struct name##_args { fn_type fn; members void *user; };                                    \
 	static void name##_now(void *arg)                                                          \
 	{                                                                                          \
 		struct name##_args *call = arg;                                                    \
-		call->fn(call->a, call->user);                                                     \
+		call->fn passed;                                                                   \
 	}                                                                                          \
-	static void name(fn_type fn, a_type a, void *user)                                         \
+	static void name params                                                                    \
 	{                                                                                          \
-		job_call(name##_now, &(struct name##_args){fn, a, user});                          \
+		job_call(name##_now, &(struct name##_args){__VA_ARGS__});                          \
 	}
-#define JOB_TELL2(name, fn_type, a_type, b_type)                                                   \
-	struct name##_args {                                                                       \
-		fn_type fn;                                                                        \
-		a_type a;                                                                          \
-		b_type b;                                                                          \
-		void *user;                                                                        \
-	};                                                                                         \
+#define JOB_ASK_(name, fn_type, ret_type, otherwise, members, params, passed, ...)                 \
+	struct name##_args { fn_type fn; members void *user; ret_type ret; };                      \
 	static void name##_now(void *arg)                                                          \
 	{                                                                                          \
 		struct name##_args *call = arg;                                                    \
-		call->fn(call->a, call->b, call->user);                                            \
+		call->ret = call->fn passed;                                                       \
 	}                                                                                          \
-	static void name(fn_type fn, a_type a, b_type b, void *user)                               \
+	static ret_type name params                                                                \
 	{                                                                                          \
-		job_call(name##_now, &(struct name##_args){fn, a, b, user});                       \
-	}
-#define JOB_ASK1(name, fn_type, ret_type, otherwise, a_type)                                       \
-	struct name##_args {                                                                       \
-		fn_type fn;                                                                        \
-		a_type a;                                                                          \
-		void *user;                                                                        \
-		ret_type ret;                                                                      \
-	};                                                                                         \
-	static void name##_now(void *arg)                                                          \
-	{                                                                                          \
-		struct name##_args *call = arg;                                                    \
-		call->ret = call->fn(call->a, call->user);                                         \
-	}                                                                                          \
-	static ret_type name(fn_type fn, a_type a, void *user)                                     \
-	{                                                                                          \
-		struct name##_args call = {fn, a, user, otherwise};                                \
+		struct name##_args call = {__VA_ARGS__, otherwise};                                \
 		job_call(name##_now, &call);                                                       \
 		return call.ret;                                                                   \
 	}
-#define JOB_ASK2(name, fn_type, ret_type, otherwise, a_type, b_type)                               \
-	struct name##_args {                                                                       \
-		fn_type fn;                                                                        \
-		a_type a;                                                                          \
-		b_type b;                                                                          \
-		void *user;                                                                        \
-		ret_type ret;                                                                      \
-	};                                                                                         \
-	static void name##_now(void *arg)                                                          \
-	{                                                                                          \
-		struct name##_args *call = arg;                                                    \
-		call->ret = call->fn(call->a, call->b, call->user);                                \
-	}                                                                                          \
-	static ret_type name(fn_type fn, a_type a, b_type b, void *user)                           \
-	{                                                                                          \
-		struct name##_args call = {fn, a, b, user, otherwise};                             \
-		job_call(name##_now, &call);                                                       \
-		return call.ret;                                                                   \
-	}
+#define JOB_TELL1(name, fn_type, A)                                                                \
+	JOB_TELL_(name, fn_type, A a;, (fn_type fn, A a, void *user), (call->a, call->user),       \
+		fn, a, user)
+#define JOB_TELL2(name, fn_type, A, B)                                                             \
+	JOB_TELL_(name, fn_type, A a; B b;, (fn_type fn, A a, B b, void *user),                    \
+		(call->a, call->b, call->user), fn, a, b, user)
+#define JOB_TELL3(name, fn_type, A, B, C)                                                          \
+	JOB_TELL_(name, fn_type, A a; B b; C c;, (fn_type fn, A a, B b, C c, void *user),          \
+		(call->a, call->b, call->c, call->user), fn, a, b, c, user)
+#define JOB_ASK1(name, fn_type, ret_type, otherwise, A)                                            \
+	JOB_ASK_(name, fn_type, ret_type, otherwise, A a;, (fn_type fn, A a, void *user),          \
+		(call->a, call->user), fn, a, user)
+#define JOB_ASK2(name, fn_type, ret_type, otherwise, A, B)                                         \
+	JOB_ASK_(name, fn_type, ret_type, otherwise, A a; B b;,                                    \
+		(fn_type fn, A a, B b, void *user), (call->a, call->b, call->user), fn, a, b, user)
+#define JOB_ASK3(name, fn_type, ret_type, otherwise, A, B, C)                                      \
+	JOB_ASK_(name, fn_type, ret_type, otherwise, A a; B b; C c;,                               \
+		(fn_type fn, A a, B b, C c, void *user),                                           \
+		(call->a, call->b, call->c, call->user), fn, a, b, c, user)
+#define JOB_ASK4(name, fn_type, ret_type, otherwise, A, B, C, D)                                   \
+	JOB_ASK_(name, fn_type, ret_type, otherwise, A a; B b; C c; D d;,                          \
+		(fn_type fn, A a, B b, C c, D d, void *user),                                      \
+		(call->a, call->b, call->c, call->d, call->user), fn, a, b, c, d, user)
+/* clang-format on */
 
 /* Between the two, a cancelled job can wait nevertheless: for a child that was killed, or for an
  * answer that must not get lost. What is waited for has to come soon. They nest. */

@@ -200,6 +200,14 @@ void job_call(void (*fn)(void *arg), void *arg)
 	}
 }
 
+typedef void (*text_fn)(const char *text, void *user);
+JOB_TELL1(wait_tell_text, text_fn, const char *)
+
+void job_tell_text(void (*fn)(const char *text, void *user), const char *text, void *user)
+{
+	wait_tell_text(fn, text, user);
+}
+
 /* --- locks --- */
 
 enum { LOCKER_WAITS, LOCKER_LOCKED, LOCKER_LEFT };

@@ -2,6 +2,7 @@
 /* Warnings about options without an effect, above all secrets that may be sent to no host: the room
  * would have a surrogate, and programs in it would retry for minutes what no rule allows; and about
  * options that grant far more than they say. */
+#include "job/job.h"
 #include "policy/allowlist.h"
 #include "policy/host.h"
 #include "provider/names.h"
@@ -67,7 +68,8 @@ static void tell_wide(const cloche_sandbox *sb, cloche_warning_fn fn, void *user
 	struct stat st;
 
 	if (sandbox_wants_gateway(sb) && !sb->offline && allows_every_host(sb->allowlist))
-		fn("every host is allowed (\"*\"): what is read inside can be sent to anybody",
+		job_tell_text(fn,
+			"every host is allowed (\"*\"): what is read inside can be sent to anybody",
 			user);
 	for (size_t i = 0; i < sb->mounts_n; i++) {
 		const struct room_mount *m = &sb->mounts[i];
@@ -78,7 +80,7 @@ static void tell_wide(const cloche_sandbox *sb, cloche_warning_fn fn, void *user
 			"%s is a socket: whoever listens there does for the sandbox what it does "
 			"for you",
 			m->source);
-		fn(text, user);
+		job_tell_text(fn, text, user);
 	}
 }
 
@@ -91,9 +93,10 @@ void sandbox_tell_doubtful(const cloche_sandbox *sb, cloche_warning_fn fn, void 
 	if (fn)
 		tell_wide(sb, fn, user);
 	if (fn && !network && (sb->network_log || sb->network_log_fd >= 0))
-		fn("there is no network, so there is nothing for the network log", user);
+		job_tell_text(
+			fn, "there is no network, so there is nothing for the network log", user);
 	if (fn && !network && sb->connect_to)
-		fn("there is no network, so --connect-to has no effect", user);
+		job_tell_text(fn, "there is no network, so --connect-to has no effect", user);
 	for (size_t i = 0; fn && secrets_are_for_requests(sb) && i < n; i++) {
 		const struct secret_spec *spec = &secret_set_get(sb->secrets->set, i)->spec;
 
@@ -112,6 +115,6 @@ void sandbox_tell_doubtful(const cloche_sandbox *sb, cloche_warning_fn fn, void 
 				spec->scopes[0],
 				network ? "which is not allowed" : "and there is no network",
 				spec->scopes[0]);
-		fn(text, user);
+		job_tell_text(fn, text, user);
 	}
 }

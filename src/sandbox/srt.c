@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "fs/fs.h"
+#include "job/job.h"
 #include "sandbox/options.h"
 
 #include <errno.h>
@@ -30,10 +31,14 @@ struct srt_row {
 	enum srt_rule rule; /* of paths */
 };
 
+typedef void (*srt_fn)(const cloche_srt_rule *rule, void *user);
+JOB_TELL1(srt_call, srt_fn, const cloche_srt_rule *)
+
 void srt_tell(const struct srt *s, const char *key, const char *value, const char *here)
 {
 	if (s->fn)
-		s->fn(&(cloche_srt_rule){.key = key, .value = value, .here = here}, s->user);
+		srt_call(s->fn, &(cloche_srt_rule){.key = key, .value = value, .here = here},
+			s->user);
 }
 
 void srt_tell_weaker(const struct srt *s, const char *key, const char *value, const char *here)
@@ -41,7 +46,7 @@ void srt_tell_weaker(const struct srt *s, const char *key, const char *value, co
 	const cloche_srt_rule rule = {.key = key, .value = value, .here = here, .weaker = true};
 
 	if (s->fn)
-		s->fn(&rule, s->user);
+		srt_call(s->fn, &rule, s->user);
 }
 
 /* --- network --- */

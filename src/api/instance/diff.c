@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "job/job.h"
 #include "provider/provider.h"
 #include "sandbox/sandbox.h"
 #include <cloche/diff.h>
@@ -30,6 +31,8 @@ static enum cloche_file_type type_of(uint32_t mode)
 	return S_ISLNK(mode) ? CLOCHE_FILE_LINK : CLOCHE_FILE_OTHER;
 }
 
+JOB_ASK1(call_change_fn, cloche_change_fn, bool, false, const cloche_change *)
+
 static int hand_on(void *user, const struct room_change *c)
 {
 	struct diff *d = user;
@@ -40,7 +43,7 @@ static int hand_on(void *user, const struct room_change *c)
 		.mode = c->mode & 07777,
 		.size = c->size};
 
-	return d->fn(&change, d->user) ? 0 : 1;
+	return call_change_fn(d->fn, &change, d->user) ? 0 : 1;
 }
 
 int cloche_diff_kept(const char *dir, cloche_change_fn fn, void *user, cloche_err *err)

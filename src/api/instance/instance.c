@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/strv.h"
+#include "job/job.h"
 #include "manager/own.h"
 
 #include <errno.h>
@@ -364,9 +365,25 @@ static int gather(int base, char *const *ids, bool all, instance_ended_fn ended,
 	return 0;
 }
 
+JOB_ASK1(call_instance_fn, cloche_instance_fn, bool, false, const cloche_instance *)
+
+struct listing {
+	cloche_instance_fn fn;
+	void *user;
+};
+
+static bool list_one(const cloche_instance *instance, void *user)
+{
+	const struct listing *l = user;
+
+	return call_instance_fn(l->fn, instance, l->user);
+}
+
 int cloche_instance_list(bool all, cloche_instance_fn fn, void *user, cloche_err *err)
 {
-	return instance_list(all, fn, NULL, user, err);
+	struct listing l = {fn, user};
+
+	return instance_list(all, fn ? list_one : NULL, NULL, &l, err);
 }
 
 int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended, void *user,

@@ -54,8 +54,8 @@ bool instance_wait_settled(const cloche_instance *instance, uint64_t at_most_use
 _warn_unused_ int instance_open_entry(
 	const cloche_instance *instance, struct sandbox_entry *ret, struct cloche_err *err);
 
-/* Like cloche_instance_list(); fn may be NULL. ended (may be NULL) is called for each sandbox that
- * was ended because it is not needed any more. */
+/* Like cloche_instance_list(), but fn may wait, and may be NULL. ended (may be NULL) is called for
+ * each sandbox that was ended because it is not needed any more. */
 typedef void (*instance_ended_fn)(void *user, const char *id);
 _warn_unused_ int instance_list(bool all, cloche_instance_fn fn, instance_ended_fn ended,
 	void *user, struct cloche_err *err);

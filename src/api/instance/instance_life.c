@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/strv.h"
+#include "job/job.h"
 #include "manager/cleanup.h"
 #include "manager/execlog.h"
 #include "manager/owner.h"
@@ -226,12 +227,14 @@ struct pruning {
 	void *user;
 };
 
+JOB_TELL2(call_prune_fn, cloche_prune_fn, const char *, bool)
+
 static void on_swept(void *user, const char *id)
 {
 	const struct pruning *p = user;
 
 	if (p->fn)
-		p->fn(id, true, p->user);
+		call_prune_fn(p->fn, id, true, p->user);
 }
 
 int cloche_instance_prune(cloche_prune_fn fn, void *user, cloche_err *err)
@@ -252,7 +255,7 @@ int cloche_instance_prune(cloche_prune_fn fn, void *user, cloche_err *err)
 			continue;
 		r = sandbox_remove(base, ids[i], err);
 		if (r == 0 && fn)
-			fn(ids[i], false, user);
+			call_prune_fn(fn, ids[i], false, user);
 	}
 	return r;
 }

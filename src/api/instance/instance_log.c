@@ -9,6 +9,7 @@
 #include "api/instance/instance.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "job/job.h"
 #include "manager/execlog.h"
 
 #include <errno.h>
@@ -187,6 +188,8 @@ int log_watch(cloche_log *log, struct cloche_err *err)
 }
 
 /* Pass on what there is. Return 1 if the callback wants no more, 2 if the command has ended. */
+JOB_ASK4(call_log_fn, cloche_log_fn, bool, false, bool, uint64_t, const void *, size_t)
+
 static int hand_on(cloche_log *log, uint64_t *offset, char *chunk, cloche_log_fn fn, void *user,
 	struct cloche_err *err)
 {
@@ -201,7 +204,7 @@ static int hand_on(cloche_log *log, uint64_t *offset, char *chunk, cloche_log_fn
 		if (piece.length == 0)
 			return 0;
 		*offset = piece.offset + piece.length;
-		if (!fn(piece.is_stderr, piece.offset, chunk, piece.length, user))
+		if (!call_log_fn(fn, piece.is_stderr, piece.offset, chunk, piece.length, user))
 			return 1;
 	}
 }
@@ -254,10 +257,10 @@ static int wait_for_change(cloche_log *log, struct following *f, struct cloche_e
 	struct pollfd polls[] = {{.fd = f->inotify, .events = POLLIN},
 		{.fd = log->wake, .events = POLLIN},
 		{.fd = f->client ? client_fd(f->client) : -1, .events = POLLRDHUP}};
-	int n = poll(polls, ARRAY_SIZE(polls), f->timeout);
+	int n = job_wait(polls, ARRAY_SIZE(polls), f->timeout);
 
-	if (n < 0 && errno != EINTR)
-		return err_sys(err, errno, "poll");
+	if (n < 0)
+		return err_sys(err, -n, "wait for the log");
 	drain(f->inotify);
 	if (f->client && polls[2].revents) {
 		f->client = client_free(f->client);

@@ -2,6 +2,7 @@
 #include "api/instance/planted.h"
 #include "base/fd.h"
 #include "ipc/rundir.h"
+#include "job/job.h"
 #include "manager/looks.h"
 #include "manager/sandboxes.h"
 #include <stdio.h>
@@ -19,6 +20,8 @@ struct taker {
 	void *user;
 };
 
+JOB_TELL1(planted_call, cloche_planted_fn, const cloche_planted *)
+
 static void planted_line(const struct taker *t, const char *id, struct str line)
 {
 	_cleanup_json_ json_t *o = NULL;
@@ -33,7 +36,7 @@ static void planted_line(const struct taker *t, const char *id, struct str line)
 	thing.restore = json_string_value(json_object_get(o, "restore"));
 	thing.notice = json_is_true(json_object_get(o, "notice"));
 	if (thing.path && thing.quoted && thing.what)
-		t->fn(&thing, t->user);
+		planted_call(t->fn, &thing, t->user);
 }
 
 /* The first line says how many more there are that are not listed. */
@@ -50,7 +53,8 @@ static void planted_more(const struct taker *t, const char *id, struct str line)
 		"%lld more things, set aside (*.cloche-set-aside) or to be looked at",
 		(long long)n);
 	if (n > 0)
-		t->fn(&(cloche_planted){.sandbox = id, .path = "", .quoted = "", .what = what},
+		planted_call(t->fn,
+			&(cloche_planted){.sandbox = id, .path = "", .quoted = "", .what = what},
 			t->user);
 }
 
@@ -68,7 +72,8 @@ static void planted_failed(void *user, const char *id, const char *why)
 {
 	const struct taker *t = user;
 
-	t->fn(&(cloche_planted){.sandbox = id, .path = "", .quoted = "", .what = why}, t->user);
+	planted_call(t->fn, &(cloche_planted){.sandbox = id, .path = "", .quoted = "", .what = why},
+		t->user);
 }
 
 int cloche_planted_take(const char *sandbox, cloche_planted_fn fn, void *user, cloche_err *err)

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "job/job.h"
 #include "provider/provider.h"
 #include <cloche/doctor.h>
 
+typedef void (*doctor_fn)(const cloche_check *check, void *user);
+JOB_TELL1(call_check_fn, doctor_fn, const cloche_check *)
+
 struct doctor {
-	void (*fn)(const cloche_check *check, void *user);
+	doctor_fn fn;
 	void *user;
 	int broken;
 };
@@ -20,7 +24,7 @@ static void doctor_tell(void *user, const struct provider_check *p)
 
 	if (check.state == CLOCHE_CHECK_MISSING)
 		d->broken = 1;
-	d->fn(&check, d->user);
+	call_check_fn(d->fn, &check, d->user);
 }
 
 int cloche_doctor(void (*fn)(const cloche_check *check, void *user), void *user, cloche_err *err)

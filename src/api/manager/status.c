@@ -298,7 +298,7 @@ int cloche_status_read(cloche_status **ret, cloche_err *err)
 		return err_nomem(err);
 	r = look_at_providers(s, err);
 	if (r == 0)
-		r = cloche_instance_list(false, on_sandbox, s, err);
+		r = instance_list(false, on_sandbox, NULL, s, err);
 	if (r == 0 && s->no_memory)
 		r = err_nomem(err);
 	if (r == 0)

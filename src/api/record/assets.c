@@ -5,6 +5,7 @@
  * is recorded, so that no write from outside is on record before the contents that it replaced. */
 #include "api/record/oplog.h"
 #include "base/err.h"
+#include "job/job.h"
 
 #include <cloche/assets.h>
 
@@ -136,13 +137,15 @@ static int note(const struct state_op *op, uint64_t offset, void *user, struct c
 					       : 0;
 }
 
+JOB_ASK2(call_assets_fn, cloche_assets_fn, bool, false, const char *, const char *)
+
 int cloche_assets_list(cloche_oplog *log, cloche_assets_fn fn, void *user, cloche_err *err)
 {
 	struct state_table assets = {.max = STATE_STORAGE_TOTAL};
 	int r = oplog_read_all(log, note, &assets, err);
 
 	for (const struct state_pair *p = assets.pairs; r == 0 && p; p = p->hh.next)
-		if (!fn(p->key, p->value, user))
+		if (!call_assets_fn(fn, p->key, p->value, user))
 			break;
 	state_table_clear(&assets);
 	return r;

@@ -8,6 +8,7 @@
 #include "api/instance/made.h"
 #include "api/record/oplog.h"
 #include "base/fd.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,7 +133,7 @@ static int copy_state(
 	if (r == 0)
 		r = cloche_state_open(fork, &c.to, err);
 	for (c.part = CLOCHE_STATE_ENV; r == 0 && c.part <= CLOCHE_STATE_STORAGE; c.part++) {
-		r = cloche_state_list(from, c.part, copy_pair, &c, err);
+		r = state_list(from, c.part, copy_pair, &c, err);
 		r = r < 0 ? r : c.r;
 	}
 	if (r == 0)
@@ -188,6 +189,8 @@ static int keep_log(const struct forking *f, const cloche_instance *fork, struct
 }
 
 /* Return 1 if the caller wants no more. */
+JOB_ASK1(call_fork_fn, cloche_fork_fn, bool, false, const cloche_instance *)
+
 static int make_one(struct forking *f, unsigned number, struct cloche_err *err)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *fork = NULL;
@@ -216,7 +219,7 @@ static int make_one(struct forking *f, unsigned number, struct cloche_err *err)
 	} else {
 		r = instance_complete(client, r, err);
 	}
-	if (r == 0 && f->fn && !f->fn(fork, f->user))
+	if (r == 0 && f->fn && !call_fork_fn(f->fn, fork, f->user))
 		r = 1;
 	return r;
 }

@@ -7,6 +7,7 @@
 #include "fileclient/session.h"
 #include "fs/fs.h"
 #include "fs/hostpath.h"
+#include "job/job.h"
 #include "record/compact.h"
 #include "report/report.h"
 
@@ -186,6 +187,8 @@ struct reading {
 	struct buf line;
 };
 
+JOB_ASK1(call_operation_fn, cloche_operation_fn, bool, false, const cloche_operation *)
+
 static int pass_on(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct reading *q = user;
@@ -209,7 +212,7 @@ static int pass_on(const struct state_op *op, uint64_t offset, void *user, struc
 	if (!o.json)
 		return err_nomem(err);
 	q->line.mem[q->line.tail - 1] = '\0';
-	return q->fn(&o, q->user) ? 0 : 1;
+	return call_operation_fn(q->fn, &o, q->user) ? 0 : 1;
 }
 
 int oplog_read_all(cloche_oplog *log, oplog_fn fn, void *user, struct cloche_err *err)
@@ -459,6 +462,8 @@ struct listing {
 	void *user;
 };
 
+JOB_ASK3(call_oplog_fn, cloche_oplog_fn, bool, false, const char *, uint64_t, uint64_t)
+
 static int list_one(int logs, const char *id, void *user, struct cloche_err *err)
 {
 	const struct listing *l = user;
@@ -468,7 +473,7 @@ static int list_one(int logs, const char *id, void *user, struct cloche_err *err
 	log_file(id, file);
 	if (fstatat(logs, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	return l->fn(id, (uint64_t)st.st_size,
+	return call_oplog_fn(l->fn, id, (uint64_t)st.st_size,
 		       (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
 			       (uint64_t)st.st_mtim.tv_nsec / 1000,
 		       l->user)

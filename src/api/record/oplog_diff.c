@@ -5,6 +5,7 @@
  * as they are written (as in compaction). Contents are read if they differ, and shown up to
  * SHOWN_MAX. */
 #include "api/record/oplog.h"
+#include "job/job.h"
 #include "record/tree.h"
 #include "record/unified.h"
 
@@ -77,6 +78,8 @@ static bool can_show(const cloche_difference *d, bool was_there, bool is_now)
 }
 
 /* Add the hunks, and pass it on. */
+JOB_ASK1(call_difference_fn, cloche_difference_fn, bool, false, const cloche_difference *)
+
 static int difference_pass(struct comparing *c, cloche_difference *d, bool was_there, bool is_now)
 {
 	_cleanup_(buf_donep) struct buf hunks = BUF_INIT(8 * SHOWN_MAX);
@@ -88,7 +91,7 @@ static int difference_pass(struct comparing *c, cloche_difference *d, bool was_t
 		d->unified = buf_len(&hunks) ? buf_cstr(&hunks) : NULL;
 		d->unified_length = buf_len(&hunks);
 	}
-	c->stopped = !c->fn(d, c->user);
+	c->stopped = !call_difference_fn(c->fn, d, c->user);
 	return 0;
 }
 

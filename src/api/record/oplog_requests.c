@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The requests of a sandbox, from the cassette beside its log. */
 #include "api/record/oplog.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,6 +132,8 @@ static int pass_on(const struct cassette *c, const struct cassette_exchange *e, 
 	return r;
 }
 
+JOB_ASK1(call_request_fn, cloche_request_fn, bool, false, const cloche_request *)
+
 int cloche_oplog_requests(
 	cloche_oplog *log, uint64_t after, cloche_request_fn fn, void *user, cloche_err *err)
 {
@@ -144,7 +147,7 @@ int cloche_oplog_requests(
 		cloche_request one;
 
 		r = pass_on(&log->cassette, &log->cassette.v[i], &p, &one, err);
-		if (r == 0 && !fn(&one, user))
+		if (r == 0 && !call_request_fn(fn, &one, user))
 			break;
 	}
 	cassette_line_done(&p.line);
@@ -154,6 +157,8 @@ int cloche_oplog_requests(
 	free(p.why);
 	return r;
 }
+
+JOB_ASK2(call_body_fn, cloche_body_fn, bool, false, const void *, size_t)
 
 int cloche_oplog_read_body(cloche_oplog *log, uint64_t number, enum cloche_body which,
 	cloche_body_fn fn, void *user, cloche_err *err)
@@ -174,7 +179,7 @@ int cloche_oplog_read_body(cloche_oplog *log, uint64_t number, enum cloche_body 
 		struct str piece = STR_NULL;
 
 		r = cassette_reading_next(&reading, &piece, err);
-		if (r == 1 && !fn(piece.p, piece.n, user))
+		if (r == 1 && !call_body_fn(fn, piece.p, piece.n, user))
 			return 0;
 	} while (r > 0);
 	return r;

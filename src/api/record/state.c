@@ -6,6 +6,7 @@
 #include "api/record/state.h"
 #include "base/strv.h"
 #include "fs/fs.h"
+#include "job/job.h"
 #include "record/background.h"
 #include "record/logs.h"
 
@@ -207,8 +208,8 @@ int cloche_state_clear(cloche_state *state, cloche_err *err)
 	return change(state, (struct state_op){.kind = STATE_STORAGE_CLEAR}, err);
 }
 
-int cloche_state_list(cloche_state *state, enum cloche_state_part part, cloche_state_fn fn,
-	void *user, cloche_err *err)
+int state_list(cloche_state *state, enum cloche_state_part part, cloche_state_fn fn, void *user,
+	struct cloche_err *err)
 {
 	int r = state_refresh(&state->s, err);
 
@@ -218,6 +219,29 @@ int cloche_state_list(cloche_state *state, enum cloche_state_part part, cloche_s
 		if (!fn(p->key, p->key_n, p->value, p->value_n, user))
 			break;
 	return 0;
+}
+
+JOB_ASK4(call_state_fn, cloche_state_fn, bool, false, const void *, size_t, const void *, size_t)
+
+struct pair_list {
+	cloche_state_fn fn;
+	void *user;
+};
+
+static bool list_pair(
+	const void *key, size_t key_length, const void *value, size_t length, void *user)
+{
+	const struct pair_list *l = user;
+
+	return call_state_fn(l->fn, key, key_length, value, length, l->user);
+}
+
+int cloche_state_list(cloche_state *state, enum cloche_state_part part, cloche_state_fn fn,
+	void *user, cloche_err *err)
+{
+	struct pair_list l = {fn, user};
+
+	return state_list(state, part, list_pair, &l, err);
 }
 
 int state_copy_unset(cloche_state *from, cloche_state *to, struct cloche_err *err)

@@ -38,6 +38,9 @@ _warn_unused_ int state_home_add_event(const struct state_home *h, enum state_op
  * looks for two files. */
 _warn_unused_ int state_add_env(
 	const cloche_instance *instance, char ***env, char ***unset, struct cloche_err *err);
+/* Like cloche_state_list(), but fn may wait. */
+_warn_unused_ int state_list(cloche_state *state, enum cloche_state_part part, cloche_state_fn fn,
+	void *user, struct cloche_err *err);
 /* Unset in one sandbox what is unset in another. */
 _warn_unused_ int state_copy_unset(cloche_state *from, cloche_state *to, struct cloche_err *err);
 

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "fs/fs.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -287,6 +288,8 @@ int context_look(const cloche_instance *instance, const struct context_file *c, 
 	return 0;
 }
 
+JOB_ASK1(call_context_fn, cloche_context_fn, bool, false, const cloche_context *)
+
 static int tell(const cloche_instance *instance, int dir, const char *name, cloche_context_fn fn,
 	void *user, bool *ret_more, struct cloche_err *err)
 {
@@ -305,7 +308,7 @@ static int tell(const cloche_instance *instance, int dir, const char *name, cloc
 							  : CLOCHE_CONTEXT_IDLE,
 			.number = file.number};
 
-		*ret_more = fn(&c, user);
+		*ret_more = call_context_fn(fn, &c, user);
 	}
 	context_done(&file);
 	return r;

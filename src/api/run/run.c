@@ -6,6 +6,7 @@
 #include "api/run/run.h"
 #include "api/instance/instance.h"
 #include "base/clock.h"
+#include "job/job.h"
 #include "provider/names.h"
 
 #include <errno.h>
@@ -222,6 +223,8 @@ void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user)
 	run->on_warning_user = user;
 }
 
+JOB_TELL3(run_call_output, cloche_output_fn, bool, const void *, size_t)
+
 int run_keep_output(cloche_run *run, int stream, const char *p, size_t n)
 {
 	struct buf *kept = &run->kept[stream - 1];
@@ -231,7 +234,7 @@ int run_keep_output(cloche_run *run, int stream, const char *p, size_t n)
 		code_keep_printed(run->code, stream, p, n) < 0)
 		return -ENOMEM;
 	if (run->on_output) {
-		run->on_output(stream == 2, p, n, run->on_output_user);
+		run_call_output(run->on_output, stream == 2, p, n, run->on_output_user);
 		return 0;
 	}
 	kept->max = run->io.output_limit ? RUN_KEEP_MAX : KEEP_UNASKED;

@@ -11,6 +11,7 @@
 #include "api/start/room.h"
 #include "base/clock.h"
 #include "fs/fs.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,7 +21,7 @@
 static void run_warn(const cloche_run *run, const char *text)
 {
 	if (run->on_warning)
-		run->on_warning(text, run->on_warning_user);
+		job_tell_text(run->on_warning, text, run->on_warning_user);
 }
 
 static void on_kill_due(struct loop_timer *timer)

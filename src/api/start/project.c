@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "fs/fs.h"
 #include "jail/source.h"
+#include "job/job.h"
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ __attribute__((format(printf, 2, 3))) static void project_say(
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	if (p->fn)
-		p->fn(text, p->user);
+		job_tell_text(p->fn, text, p->user);
 }
 
 static bool project_is_home(const char *dir)

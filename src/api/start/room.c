@@ -7,6 +7,7 @@
 #include "fs/fs.h"
 #include "ipc/statedir.h"
 #include "jail/trust.h"
+#include "job/job.h"
 #include "provider/names.h"
 #include "record/logs.h"
 
@@ -268,7 +269,7 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 	if (r < 0)
 		return r;
 	if (crowded && fn)
-		fn(crowded, user);
+		job_tell_text(fn, crowded, user);
 	*ret = TAKE_PTR(client);
 	return 0;
 }
