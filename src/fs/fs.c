@@ -9,6 +9,7 @@
 #include <linux/openat2.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -332,6 +333,25 @@ bool fs_resolve(const char *dir, const char *path, char ret[PATH_MAX])
 		return false;
 	memcpy(ret, whole + 1, n);
 	return true;
+}
+
+int fs_notify(int dir, uint32_t changes)
+{
+	_cleanup_fd_ int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
+	if (fd < 0 || inotify_add_watch(fd, path, changes | IN_ONLYDIR) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+void fs_notify_clear(int watch)
+{
+	char events[4096];
+
+	while (read(watch, events, sizeof(events)) > 0)
+		;
 }
 
 enum { HOME_ACCOUNT_MAX = 16384 };

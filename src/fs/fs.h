@@ -83,6 +83,13 @@ static inline void fs_list_closep(DIR **list)
 		closedir(*list);
 }
 
+/* Watch the directory dir (O_PATH suffices) for these changes (inotify(7), IN_...). Return a
+ * descriptor that becomes readable with each one, or -errno: a user has a number of such
+ * descriptors (EMFILE), and a change that another machine makes is not seen. */
+_warn_unused_ int fs_notify(int dir, uint32_t changes);
+/* Forget what a watch has reported; it becomes readable again with the next change. */
+void fs_notify_clear(int watch);
+
 /* Return the user's home directory: $HOME, or the account's if $HOME is unset, relative or "/".
  * Heap; NULL if there is none. Privileged programs ignore the variable. */
 char *fs_home(void);

@@ -5,6 +5,7 @@
  * changed meanwhile, nor a comment. The directory was opened when the room began (INV-NAMED-ONCE).
  */
 #include "workspace/carry.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/macro.h"
 #include "fs/fs.h"
@@ -12,13 +13,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MAX_CONFIG = 1024 * 1024, MAX_FILES = 64, LOCK_TRIES = 20, LOCK_WAIT_MS = 50 };
+enum { MAX_CONFIG = 1024 * 1024, MAX_FILES = 64 };
+#define PATIENCE USEC_PER_SEC /* for whoever writes the same file */
 
 /* Logs of worktrees elsewhere are read-only, and git gc would stop there. */
 #define NEVER                                                                                      \
@@ -146,24 +149,45 @@ int carry_add(struct carry *c, int mount, const char *below, const char *path, s
 	return 0;
 }
 
-/* Locks the file as git does. Returns 0 or -errno. */
-static int carry_lock(const struct carry_file *f, const char *lock, int tries)
+/* Wait until something leaves the directory, or until this time. *watch is -1 the first time: then
+ * only begin to watch, as it may have left before. */
+static void carry_await(int dir, int *watch, uint64_t until)
 {
-	const struct timespec wait = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
-	int fd = -1;
+	uint64_t now = clock_mono_usec();
+	struct pollfd p = {.events = POLLIN};
 
-	for (int i = 0; fd < 0 && i < tries; i++) {
-		if (i)
-			nanosleep(&wait, NULL);
-		fd = openat(
-			f->dir, lock, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (fd < 0 && errno != EEXIST)
-			return -errno;
+	if (*watch == -1) {
+		*watch = fs_notify(dir, IN_DELETE | IN_MOVED_FROM);
+		if (*watch >= 0)
+			return;
 	}
-	if (fd < 0)
-		return -EEXIST;
-	fd_close(fd);
-	return 0;
+	p.fd = *watch;
+	if (now < until)
+		(void)!poll(&p, 1, (int)((until - now) / USEC_PER_MSEC) + 1);
+	if (*watch >= 0)
+		fs_notify_clear(*watch);
+}
+
+/* Locks the file as git does, and waits for whoever has locked it, who removes the lock or renames
+ * it. Returns 0 or -errno. */
+static int carry_lock(const struct carry_file *f, const char *lock, uint64_t patience)
+{
+	uint64_t until = clock_mono_usec() + patience;
+	_cleanup_fd_ int watch = -1;
+
+	for (;;) {
+		bool last = clock_mono_usec() >= until;
+		int fd = openat(
+			f->dir, lock, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+		if (fd >= 0) {
+			fd_close(fd);
+			return 0;
+		}
+		if (errno != EEXIST || last)
+			return -errno;
+		carry_await(f->dir, &watch, until);
+	}
 }
 
 /* Whether a text with something added at its end says what it said before, and that. */
@@ -246,8 +270,8 @@ static int carry_locked(
 	return r == 0 && buf_len(&c->add) ? carry_write(fd, buf_str(&now), buf_str(&c->add)) : r;
 }
 
-static int carry_take(const struct carry_file *f, struct str room, const char *hooks_dir, int tries,
-	struct carried *c)
+static int carry_take(const struct carry_file *f, struct str room, const char *hooks_dir,
+	uint64_t patience, struct carried *c)
 {
 	char lock[NAME_MAX + 8];
 	int r;
@@ -261,7 +285,7 @@ static int carry_take(const struct carry_file *f, struct str room, const char *h
 	buf_clear(&c->said);
 	buf_clear(&c->refused);
 	snprintf(lock, sizeof(lock), "%s.lock", f->name);
-	r = carry_lock(f, lock, tries);
+	r = carry_lock(f, lock, patience);
 	if (r < 0)
 		return r;
 	r = carry_locked(f, room, hooks_dir, c);
@@ -282,8 +306,8 @@ static int carry_tell(const struct carry_file *f, struct look_told *told, const 
 	return told_add(told, f->path, buf_cstr(&b), NULL, NULL);
 }
 
-static int carry_one(const struct carry_file *f, int copies, const char *hooks_dir, int *tries,
-	struct look_told *told)
+static int carry_one(const struct carry_file *f, int copies, const char *hooks_dir,
+	uint64_t *patience, struct look_told *told)
 {
 	_cleanup_(buf_donep) struct buf room = BUF_INIT(MAX_CONFIG);
 	struct carried c = {BUF_INIT(MAX_CONFIG), BUF_INIT(MAX_CONFIG), BUF_INIT(MAX_CONFIG)};
@@ -292,11 +316,11 @@ static int carry_one(const struct carry_file *f, int copies, const char *hooks_d
 
 	snprintf(name, sizeof(name), "%zu/" CARRY_NAME, f->number);
 	fd = carry_read(copies, name, O_RDONLY, &room);
-	r = fd < 0 ? -EINVAL : carry_take(f, buf_str(&room), hooks_dir, *tries, &c);
+	r = fd < 0 ? -EINVAL : carry_take(f, buf_str(&room), hooks_dir, *patience, &c);
 	fd_close(fd);
 	/* A room can leave such a file in each of its repositories. */
 	if (r == -EEXIST)
-		*tries = 1;
+		*patience = 0;
 	if (r == 0)
 		r = carry_tell(f, told, "the sandbox set ", &c.said, "");
 	if (r == 0)
@@ -318,11 +342,12 @@ static int carry_one(const struct carry_file *f, int copies, const char *hooks_d
 
 int carry_over(struct carry *c, int copies, const char *hooks_dir, struct look_told *told)
 {
-	int tries = LOCK_TRIES, r = 0;
+	uint64_t patience = PATIENCE;
 	char name[32];
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < c->n; i++) {
-		r = carry_one(&c->files[i], copies, hooks_dir, &tries, told);
+		r = carry_one(&c->files[i], copies, hooks_dir, &patience, told);
 		snprintf(name, sizeof(name), "%zu", c->files[i].number);
 		stuck_read(&c->stuck, copies, name);
 	}

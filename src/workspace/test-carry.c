@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HOOKS "/run/cloche/hooks/"
@@ -218,7 +219,9 @@ static void test_files(void)
 	_cleanup_fd_ int dir = -1;
 	_cleanup_(carry_donep) struct carry c = {0};
 	struct stat before, after;
+	int status = 1;
 	char *big;
+	pid_t pid;
 
 	tap_dir(path);
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -254,7 +257,16 @@ static void test_files(void)
 	put(dir, "git/config", BEFORE);
 	put(dir, "git/config.lock", "theirs");
 	check_int(told_lines(&c, dir), 1);
-	check(is(dir, BEFORE) && unlinkat(dir, "git/config.lock", 0) == 0);
+	check(is(dir, BEFORE));
+	pid = fork();
+	if (pid == 0) {
+		usleep(20000);
+		_exit(unlinkat(dir, "git/config.lock", 0) < 0);
+	}
+	check_int(told_lines(&c, dir), 1);
+	must(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	check(is(dir, BEFORE "[user]\n\temail = \"b@b\"\n"));
+	put(dir, "git/config", BEFORE);
 
 	check(linkat(dir, "git/config", dir, "other", 0) == 0);
 	check_int(told_lines(&c, dir), 1);
