@@ -273,18 +273,29 @@ void program_boot_id(char ret[PROGRAM_BOOT_ID_MAX])
 			STR_FMT(str_prefix(buf_str(&b), str_chr(buf_str(&b), '\n'))));
 }
 
-int program_end(pid_t pid, uint64_t start_time, const char *boot_id)
+int program_open(pid_t pid, uint64_t start_time, const char *boot_id)
 {
 	_cleanup_fd_ int fd = -1;
 	char boot[PROGRAM_BOOT_ID_MAX];
 
 	if (pid <= 1 || start_time == 0 || !boot_id)
-		return -1;
+		return -ESRCH;
 	/* Open it first: then its number cannot become another process's. */
 	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return -errno;
 	program_boot_id(boot);
-	if (fd < 0 || program_start_time(pid) != start_time || strcmp(boot, boot_id) != 0)
+	if (program_start_time(pid) != start_time || strcmp(boot, boot_id) != 0)
+		return -ESRCH;
+	return TAKE_FD(fd);
+}
+
+int program_end(pid_t pid, uint64_t start_time, const char *boot_id)
+{
+	int fd = program_open(pid, start_time, boot_id);
+
+	if (fd < 0)
 		return -1;
 	(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
-	return TAKE_FD(fd);
+	return fd;
 }

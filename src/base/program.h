@@ -57,6 +57,11 @@ enum { PROGRAM_BOOT_ID_MAX = 40 };
 /* Get the kernel's id of this boot (random(4)); "" if it cannot be read. */
 void program_boot_id(char ret[PROGRAM_BOOT_ID_MAX]);
 
+/* Open a process that this boot still has, with the number and start time that were written down
+ * together with the boot (NULL: not known). Return a pidfd, which becomes readable at its end, or
+ * -errno: ESRCH if there is no such process. */
+int program_open(pid_t pid, uint64_t start_time, const char *boot_id);
+
 /* Kill a process that this boot still has, with the number and start time that were written down
  * together with the boot (NULL: not known). Return a pidfd, by which the caller can wait for its
  * end, or -1 if there is no such process. */

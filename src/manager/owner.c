@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -160,39 +161,90 @@ static uint64_t orphan_limit(int base, const char *id)
 		       : 0;
 }
 
-static int add_orphans(int base, uint64_t *sum, struct cloche_err *err)
+int owner_each_orphan(int base, owner_orphan_fn fn, void *user, struct cloche_err *err)
 {
 	_cleanup_(strv_freep) char **ids = NULL;
 	int r = sandboxes_list(base, &ids, err);
 
-	for (size_t i = 0; ids && ids[i]; i++)
-		*sum = add(*sum, orphan_limit(base, ids[i]));
+	for (size_t i = 0; ids && ids[i]; i++) {
+		uint64_t limit = orphan_limit(base, ids[i]);
+
+		if (limit > 0)
+			fn(ids[i], limit, user);
+	}
 	return r;
 }
 
-int owner_promise(int base, struct owner *o, uint64_t bytes, uint64_t most, uint64_t *ret_others,
-	struct cloche_err *err)
+static void add_orphan(const char *id, uint64_t limit, void *user)
+{
+	uint64_t *sum = user;
+
+	*sum = add(*sum, limit);
+}
+
+int owner_lock(int base, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = open_owners(base);
-	char text[DIGITS + 1];
-	uint64_t others = 0;
-	bool more;
-	int r;
 
 	if (dir < 0 || flock(dir, LOCK_EX) < 0)
 		return err_sys(err, errno, "lock the directory of managers");
-	r = add_up(dir, o, &others);
+	return TAKE_FD(dir);
+}
+
+int owner_promise(int base, int promises, struct owner *o, uint64_t bytes, uint64_t most,
+	uint64_t *ret_others, struct cloche_err *err)
+{
+	uint64_t others = 0, before = read_promise(o->fd);
+	char text[DIGITS + 1];
+	int r = add_up(promises, o, &others);
+
 	if (r < 0)
 		return err_sys(err, -r, "list managers");
-	more = bytes > read_promise(o->fd);
-	r = more ? add_orphans(base, &others, err) : 0;
+	r = bytes > before ? owner_each_orphan(base, add_orphan, &others, err) : 0;
 	if (r < 0)
 		return r;
 	*ret_others = others;
-	if (more && (others > most || bytes > most - others))
+	if (bytes > before && (others > most || bytes > most - others))
 		return err_set(err, E_BUSY, "more memory is promised than there is");
+	/* Whoever watches is told of a change, and only then. */
+	if (bytes == before)
+		return 0;
 	snprintf(text, sizeof(text), "%0*" PRIu64, DIGITS, bytes);
 	if (pwrite(o->fd, text, DIGITS, 0) != DIGITS)
 		return err_sys(err, errno, "write a manager's file");
 	return 0;
+}
+
+int owner_watch(int base, struct cloche_err *err)
+{
+	_cleanup_fd_ int dir = open_owners(base);
+	int fd = dir < 0 ? -errno : fs_notify(dir, IN_MODIFY | IN_DELETE | IN_CLOSE_WRITE);
+
+	return fd < 0 ? err_sys(err, -fd, "watch the directory of managers") : fd;
+}
+
+/* Only its owner can write to the file, so it has just closed it. The kernel tells that before it
+ * unlocks the file: wait that moment. */
+static void await_unlock(int dir, const char *id)
+{
+	_cleanup_fd_ int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && is_id(id))
+		(void)!flock(fd, LOCK_SH);
+}
+
+void owner_watch_take(int base, int watch)
+{
+	_Alignas(struct inotify_event) char events[4096];
+	_cleanup_fd_ int dir = open_owners(base);
+	ssize_t n;
+
+	while ((n = read(watch, events, sizeof(events))) > 0)
+		for (char *at = events; at < events + n;) {
+			const struct inotify_event *e = (void *)at;
+
+			if (dir >= 0 && e->mask & IN_CLOSE_WRITE && e->len)
+				await_unlock(dir, e->name);
+			at += sizeof(*e) + e->len;
+		}
 }

@@ -6,6 +6,8 @@
 #include "manager/sandboxes.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/json.h"
+#include "base/program.h"
 #include "base/strv.h"
 #include "fs/fs.h"
 #include "manager/cleanup.h"
@@ -217,6 +219,20 @@ int sandbox_read_record(const struct sandbox_entry *e, struct buf *ret, struct c
 	if (!S_ISREG(st.st_mode) || st.st_size > MAX_RECORD)
 		return err_set(err, E_CORRUPT, "the record of sandbox %s is damaged", e->id);
 	return fd_read_file(e->dir, RUNDIR_RECORD, ret, err);
+}
+
+int sandbox_watch(int base, const char *id)
+{
+	_cleanup_(sandbox_entry_donep) struct sandbox_entry e = SANDBOX_ENTRY_INIT;
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);
+	_cleanup_json_ json_t *record = NULL;
+
+	if (sandbox_open(base, id, &e, NULL) < 0 || sandbox_read_record(&e, &text, NULL) < 0 ||
+		json_text_read(buf_str(&text), 0, &record, NULL) < 0)
+		return -ENOENT;
+	return program_open((pid_t)json_integer_value(json_object_get(record, "pid")),
+		json_count_at(record, "pid_start"),
+		json_string_value(json_object_get(record, "boot_id")));
 }
 
 /* Return whether the supervisor has recorded its end, or the sandbox is being removed, as the

@@ -48,6 +48,10 @@ _warn_unused_ int sandbox_resolve(
 _warn_unused_ int sandbox_read_record(
 	const struct sandbox_entry *e, struct buf *ret, struct cloche_err *err);
 
+/* Return a pidfd of the supervisor of a running sandbox, which becomes readable when that has ended
+ * and its locks are free, or -errno if it cannot be watched. */
+int sandbox_watch(int base, const char *id);
+
 /* Remove a sandbox that does not run, with its logs and its name. E_BUSY if it runs; a missing one
  * is fine. */
 _warn_unused_ int sandbox_remove(int base, const char *id, struct cloche_err *err);

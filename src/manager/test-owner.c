@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +30,17 @@ static size_t count_files(void)
 	return n;
 }
 
+static int promise(struct owner *o, uint64_t bytes, uint64_t most, uint64_t *ret_others,
+	struct cloche_err *err)
+{
+	_cleanup_fd_ int promises = owner_lock(base, err);
+
+	return promises < 0 ? promises
+			    : owner_promise(base, promises, o, bytes, most, ret_others, err);
+}
+
 /* A process that is an owner until it is killed; its id in ret. */
-static pid_t start_owner(uint64_t promise, struct owner *ret)
+static pid_t start_owner(uint64_t bytes, struct owner *ret)
 {
 	int pipes[2];
 	pid_t pid;
@@ -41,7 +51,7 @@ static pid_t start_owner(uint64_t promise, struct owner *ret)
 		uint64_t others;
 
 		if (owner_make(base, ret, NULL) < 0 ||
-			owner_promise(base, ret, promise, UINT64_MAX, &others, NULL) < 0 ||
+			promise(ret, bytes, UINT64_MAX, &others, NULL) < 0 ||
 			write(pipes[1], ret->id, sizeof(ret->id)) != sizeof(ret->id))
 			_exit(1);
 		pause();
@@ -101,8 +111,7 @@ static void lookers_do_not_take_what_is_made(void)
 		struct owner o = OWNER_INIT;
 		uint64_t others;
 
-		if (owner_make(base, &o, NULL) < 0 ||
-			owner_promise(base, &o, 1, UINT64_MAX, &others, NULL) < 0)
+		if (owner_make(base, &o, NULL) < 0 || promise(&o, 1, UINT64_MAX, &others, NULL) < 0)
 			_exit(1);
 		owner_done(base, &o);
 	}
@@ -132,19 +141,19 @@ static void promises_of_all_who_live_count(void)
 	pid_t pid = start_owner(50, &dead);
 
 	must(owner_make(base, &one, NULL) == 0 && owner_make(base, &two, NULL) == 0);
-	check_int(owner_promise(base, &one, 40, 100, &others, NULL), 0);
+	check_int(promise(&one, 40, 100, &others, NULL), 0);
 	check_int(others, 50);
-	check_int(owner_promise(base, &two, 11, 100, &others, NULL), -E_BUSY);
+	check_int(promise(&two, 11, 100, &others, NULL), -E_BUSY);
 	check_int(others, 90);
-	check_int(owner_promise(base, &two, 10, 100, &others, NULL), 0);
+	check_int(promise(&two, 10, 100, &others, NULL), 0);
 	kill_it(pid);
-	check_int(owner_promise(base, &two, 60, 100, &others, NULL), 0);
+	check_int(promise(&two, 60, 100, &others, NULL), 0);
 	check_int(others, 40);
-	check_int(owner_promise(base, &one, 41, 100, &others, NULL), -E_BUSY);
+	check_int(promise(&one, 41, 100, &others, NULL), -E_BUSY);
 	/* Less is always taken, whatever there is. */
-	check_int(owner_promise(base, &one, 39, 0, &others, NULL), 0);
+	check_int(promise(&one, 39, 0, &others, NULL), 0);
 	owner_done(base, &two);
-	check_int(owner_promise(base, &one, 100, 100, &others, NULL), 0);
+	check_int(promise(&one, 100, 100, &others, NULL), 0);
 	check_int(others, 0);
 	owner_done(base, &one);
 	check_int(count_files(), 0);
@@ -177,21 +186,59 @@ static void sandboxes_that_outlive_their_owner_count(void)
 	make_sandbox(&own, two.id, "40");
 	/* No memory, and no record at all. */
 	make_sandbox(&bad, dead.id, "\"all\"");
-	check_int(owner_promise(base, &two, 40, 100, &others, NULL), 0);
+	check_int(promise(&two, 40, 100, &others, NULL), 0);
 	check_int(others, 50);
 	kill_it(pid);
-	check_int(owner_promise(base, &one, 11, 100, &others, NULL), -E_BUSY);
+	check_int(promise(&one, 11, 100, &others, NULL), -E_BUSY);
 	check_int(others, 90);
 	must(sandbox_dir_write_record(&bad, STR("{\"state\""), NULL) == 0);
-	check_int(owner_promise(base, &one, 10, 100, &others, NULL), 0);
+	check_int(promise(&one, 10, 100, &others, NULL), 0);
 	owner_done(base, &two);
-	check_int(owner_promise(base, &one, 11, 100, &others, NULL), -E_BUSY);
+	check_int(promise(&one, 11, 100, &others, NULL), -E_BUSY);
 	sandbox_dir_remove(&left);
-	check_int(owner_promise(base, &one, 60, 100, &others, NULL), 0);
+	check_int(promise(&one, 60, 100, &others, NULL), 0);
 	check_int(others, 40);
 	sandbox_dir_remove(&own);
 	sandbox_dir_remove(&bad);
 	owner_done(base, &one);
+}
+
+static bool is_told(int watch)
+{
+	struct pollfd p = {.fd = watch, .events = POLLIN};
+
+	return poll(&p, 1, 20000) == 1;
+}
+
+static void who_watches_is_told(void)
+{
+	struct owner one = OWNER_INIT, dead = OWNER_INIT;
+	uint64_t others;
+	int watch;
+
+	must(owner_make(base, &one, NULL) == 0);
+	watch = owner_watch(base, NULL);
+	must(watch >= 0);
+	check_int(promise(&one, 10, 100, &others, NULL), 0);
+	check(is_told(watch));
+	owner_watch_take(base, watch);
+	/* Nobody is told of what stays as it is. */
+	check_int(promise(&one, 10, 100, &others, NULL), 0);
+	check_int(promise(&one, 101, 100, &others, NULL), -E_BUSY);
+	check_int(poll(&(struct pollfd){.fd = watch, .events = POLLIN}, 1, 0), 0);
+	for (int i = 0; i < 100; i++) {
+		pid_t pid = start_owner(5, &dead);
+
+		owner_watch_take(base, watch);
+		must(kill(pid, SIGKILL) == 0);
+		must(is_told(watch));
+		owner_watch_take(base, watch);
+		check(!owner_is_live(base, dead.id));
+		must(waitpid(pid, NULL, 0) == pid);
+	}
+	owner_done(base, &one);
+	check(is_told(watch));
+	fd_close(watch);
 }
 
 static void sums_do_not_wrap(void)
@@ -201,10 +248,10 @@ static void sums_do_not_wrap(void)
 
 	must(owner_make(base, &one, NULL) == 0 && owner_make(base, &two, NULL) == 0 &&
 		owner_make(base, &three, NULL) == 0);
-	check_int(owner_promise(base, &one, UINT64_MAX, UINT64_MAX, &others, NULL), 0);
-	check_int(owner_promise(base, &two, 1, UINT64_MAX, &others, NULL), -E_BUSY);
-	check_int(owner_promise(base, &two, 0, UINT64_MAX, &others, NULL), 0);
-	check_int(owner_promise(base, &three, 1, UINT64_MAX, &others, NULL), -E_BUSY);
+	check_int(promise(&one, UINT64_MAX, UINT64_MAX, &others, NULL), 0);
+	check_int(promise(&two, 1, UINT64_MAX, &others, NULL), -E_BUSY);
+	check_int(promise(&two, 0, UINT64_MAX, &others, NULL), 0);
+	check_int(promise(&three, 1, UINT64_MAX, &others, NULL), -E_BUSY);
 	owner_done(base, &one);
 	owner_done(base, &two);
 	owner_done(base, &three);
@@ -225,6 +272,7 @@ int main(void)
 	run_test(lookers_do_not_take_what_is_made);
 	run_test(promises_of_all_who_live_count);
 	run_test(sandboxes_that_outlive_their_owner_count);
+	run_test(who_watches_is_told);
 	run_test(sums_do_not_wrap);
 	must(rmdir(owners) == 0 && rmdir(path) == 0);
 	return tap_done();

@@ -85,7 +85,7 @@ static void manager_free(cloche_manager *m)
 	struct managed *s, *tmp;
 
 	DL_FOREACH_SAFE (m->sandboxes, s, tmp)
-		free(s);
+		managed_free(s);
 	cloche_sandbox_free(m->defaults);
 	owner_done(m->base, &m->owner);
 	fd_close(m->base);
@@ -138,7 +138,7 @@ void cloche_manager_close(cloche_manager *m)
 	(void)!manager_set_at_exit(m, false, NULL);
 	pthread_mutex_lock(&m->lock);
 	m->closing = true;
-	pthread_cond_broadcast(&m->changed);
+	manager_changed(m);
 	pthread_mutex_unlock(&m->lock);
 	if (m->has_thread)
 		pthread_join(m->thread, NULL);
@@ -171,7 +171,7 @@ int cloche_manager_set_options(
 		m->interval_ms = options->cleanup_interval_ms;
 		r = manager_start_thread(m, err);
 	}
-	pthread_cond_broadcast(&m->changed);
+	manager_changed(m);
 	pthread_mutex_unlock(&m->lock);
 	if (r == 0 && options->cleanup_at_exit >= 0)
 		r = manager_set_at_exit(m, options->cleanup_at_exit > 0, err);
@@ -225,10 +225,13 @@ static int track(cloche_manager *m, const cloche_sandbox *sb, const cloche_insta
 	snprintf(s->run_id, sizeof(s->run_id), "%s", run_id ? run_id : "");
 	s->memory = sb->limits.memory_bytes;
 	s->created_us = clock_real_usec();
+	s->end = -1;
 	pthread_mutex_lock(&m->lock);
 	DL_APPEND(m->sandboxes, s);
 	m->entered--;
 	m->entered_memory -= s->memory;
+	/* The first in the queue has to watch it, too. */
+	manager_changed(m);
 	pthread_mutex_unlock(&m->lock);
 	return 0;
 }
@@ -336,14 +339,14 @@ int cloche_manager_destroy(cloche_manager *m, const char *id, cloche_err *err)
 	s = find(m, id); /* another thread may have been faster */
 	if (s && r == 0) {
 		DL_DELETE(m->sandboxes, s);
-		free(s);
-		manager_settle_promises(m);
+		managed_free(s);
 	} else if (s) {
 		s->doomed = true;
 		snprintf(m->error, sizeof(m->error), "%s: %s", id, why.message);
 	}
-	pthread_cond_broadcast(&m->changed);
+	manager_changed(m);
 	pthread_mutex_unlock(&m->lock);
+	manager_settle_promises(m);
 	if (r < 0) {
 		manager_tell(m, "sandbox %s could not be removed; this will be tried again: %s", id,
 			why.message);

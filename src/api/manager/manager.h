@@ -21,11 +21,19 @@ struct managed {
 	uint64_t created_us;                 /* since 1970 */
 	bool over;                           /* nothing of it runs any more */
 	bool doomed;                         /* destroying it has failed, and is tried again */
+	int end; /* of sandbox_watch(); -1: nobody has waited for its end yet */
 };
 
-/* A caller that waits for admission, first come first served. */
+/* A caller that waits for admission, first come first served. The descriptors are -1 until it has
+ * to wait, and what the first in the queue watches until it is the first. */
 struct waiting {
 	struct waiting *prev, *next;
+	int wake;        /* an eventfd: the queue or the list of sandboxes has changed */
+	int ends;        /* an epoll descriptor: running sandboxes end */
+	int promises;    /* of owner_watch() */
+	int orphans[16]; /* of sandbox_watch() */
+	size_t orphans_n;
+	bool blind; /* it waits for something that nobody can watch */
 };
 
 struct cloche_manager {
@@ -35,8 +43,8 @@ struct cloche_manager {
 	cloche_warning_fn fn;
 	void *user;
 
-	pthread_mutex_t lock; /* for all that follows */
-	pthread_cond_t changed;
+	pthread_mutex_t lock;   /* for all that follows */
+	pthread_cond_t changed; /* for the manager's own thread */
 	struct managed *sandboxes;
 	struct waiting *waiting;
 	unsigned entered; /* runs not in the list: being made, or cloche_manager_enter() */
@@ -61,15 +69,17 @@ _warn_unused_ int manager_destroy_doomed(cloche_manager *m, struct cloche_err *e
 
 /* --- manager_admit.c --- */
 
-/* With the lock held: publish how much memory is promised to all that runs. It must not be
- * more than before. */
+/* Without the lock: publish how much memory is promised to all that runs. It must not be more than
+ * before. */
 void manager_settle_promises(cloche_manager *m);
 /* With the lock held: return the sum of those promises. */
 uint64_t manager_sum_promises(const cloche_manager *m);
-/* With the lock held: wait until something changes, or until this time (clock_mono_usec()). */
-void manager_wait_until(cloche_manager *m, uint64_t until);
+/* With the lock held: tell whoever waits that something has changed. */
+void manager_changed(cloche_manager *m);
 /* With the lock held: check each sandbox and return how many run. */
 unsigned manager_count_running(cloche_manager *m);
+/* Free what a member of the list holds, and it. */
+void managed_free(struct managed *s);
 
 /* --- manager_collect.c --- */
 

@@ -2,11 +2,13 @@
 /* Cleanups: regularly in a thread, when the process exits, and on request. */
 #include "api/manager/manager.h"
 #include "base/clock.h"
+#include "base/macro.h"
 #include "manager/cleanup.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -27,11 +29,11 @@ int cloche_manager_collect(cloche_manager *m, cloche_err *err)
 	m->collected_at = clock_mono_usec();
 	m->collected_us = clock_real_usec();
 	(void)manager_count_running(m);
-	manager_settle_promises(m);
 	if (r < 0)
 		snprintf(m->error, sizeof(m->error), "%s", why.message);
-	pthread_cond_broadcast(&m->changed);
+	manager_changed(m);
 	pthread_mutex_unlock(&m->lock);
+	manager_settle_promises(m);
 	if (r < 0 && err)
 		*err = why;
 	return r;
@@ -49,6 +51,16 @@ static uint64_t due_at(const cloche_manager *m)
 		       : m->collected_at + m->interval_ms * USEC_PER_MSEC;
 }
 
+/* With the lock held: wait until something changes, or until this time (clock_mono_usec()). */
+static void wait_until(cloche_manager *m, uint64_t until)
+{
+	const uint64_t seconds = MIN(until / USEC_PER_SEC, (uint64_t)INT32_MAX);
+	const struct timespec at = {
+		.tv_sec = (time_t)seconds, .tv_nsec = (long)(until % USEC_PER_SEC * 1000)};
+
+	pthread_cond_timedwait(&m->changed, &m->lock, &at);
+}
+
 static void *run_thread(void *arg)
 {
 	cloche_manager *m = arg;
@@ -58,7 +70,7 @@ static void *run_thread(void *arg)
 		uint64_t due = due_at(m);
 
 		if (clock_mono_usec() < due) {
-			manager_wait_until(m, due);
+			wait_until(m, due);
 			continue;
 		}
 		pthread_mutex_unlock(&m->lock);
@@ -97,7 +109,7 @@ static void end_all(cloche_manager *m)
 {
 	pthread_mutex_lock(&m->lock);
 	m->closing = true;
-	pthread_cond_broadcast(&m->changed);
+	manager_changed(m);
 	pthread_mutex_unlock(&m->lock);
 	(void)!cloche_manager_cleanup(m, NULL);
 	pthread_mutex_lock(&m->lock);
