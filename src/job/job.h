@@ -10,6 +10,7 @@
 
 #include "base/macro.h"
 #include <cloche/job.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -29,6 +30,10 @@ _warn_unused_ int job_wait_fd(int fd, short events, int timeout_ms);
  * ready. Elsewhere do nothing. Return 0 or -ECANCELED. */
 _warn_unused_ int job_yield(void);
 
+/* As read(), for a pipe or a socket: wait until there is something, or its end. Return the number
+ * of bytes, or -errno. */
+_warn_unused_ ssize_t job_read(int fd, void *p, size_t n);
+
 /* Wait until the child pid has ended, and reap it: *ret_status as of waitpid(). Return 0 or
  * -errno; after -ECANCELED, the child is still to be reaped. */
 _warn_unused_ int job_wait_child(pid_t pid, int *ret_status);
@@ -37,6 +42,11 @@ _warn_unused_ int job_wait_child(pid_t pid, int *ret_status);
  * -errno; then fd is not locked. Two jobs of one thread may want one lock: the other one can go on
  * and give it up, as a short-lived thread waits in this one's place. */
 _warn_unused_ int job_lock(int fd, int how);
+/* The same, at most timeout_ms (then -EWOULDBLOCK; negative: for ever), and until also_fd (-1:
+ * none) is readable (then 1). */
+_warn_unused_ int job_lock_within(int fd, int how, int timeout_ms, int also_fd);
+/* The same for bytes of a file: fcntl(fd, F_OFD_SETLKW, bytes). */
+_warn_unused_ int job_lock_bytes(int fd, const struct flock *bytes, int timeout_ms, int also_fd);
 
 /* Call fn(arg), for a callback of the library's caller: on the stack of cloche_job_dispatch()'s
  * caller if this is a job. A job that is being freed does not call it, so what fn would leave in

@@ -4,6 +4,7 @@
 #include "job/job.h"
 #include "tap.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -263,6 +264,109 @@ static int lock_job(void *user, cloche_err *err)
 	check_int(flock(c->fd, LOCK_UN), 0);
 	c->locked = false;
 	return r < 0 ? err_sys(err, -r, "wait") : 0;
+}
+
+static size_t count_threads(void)
+{
+	DIR *list = opendir("/proc/self/task");
+	const struct dirent *e;
+	size_t n = 0;
+
+	must(list != NULL);
+	while ((e = readdir(list)))
+		n += e->d_name[0] != '.';
+	closedir(list);
+	return n;
+}
+
+struct bounded {
+	int fd, also;
+	bool in_job;
+};
+
+/* fd is locked by another descriptor all the time. */
+static int bounded_job(void *user, cloche_err *err)
+{
+	const struct bounded *b = user;
+	const struct flock bytes = {.l_type = F_WRLCK, .l_start = 7, .l_len = 1};
+
+	check_int(job_is_here(), b->in_job);
+	check_int(job_lock_within(b->fd, LOCK_EX, 0, -1), -EWOULDBLOCK);
+	check_int(job_lock_within(b->fd, LOCK_SH, 3, -1), -EWOULDBLOCK);
+	check_int(job_lock_within(b->fd, LOCK_EX, -1, b->also), 1);
+	check_int(job_lock_within(b->fd, LOCK_EX, 60000, b->also), 1);
+	check_int(job_lock_within(-1, LOCK_EX, 60000, b->also), -EBADF);
+	/* Bytes are locked apart from the file. */
+	check_int(job_lock_bytes(b->fd, &bytes, -1, -1), 0);
+	return 0;
+}
+
+static void test_a_lock_is_waited_for_so_long_and_no_longer(void)
+{
+	char path[TAP_DIR_BYTES];
+	struct bounded b = {.fd = tap_file(path), .also = eventfd(1, EFD_CLOEXEC)};
+	int holder = open(path, O_RDWR | O_CLOEXEC), status;
+	pid_t pid;
+
+	must(holder >= 0 && job_lock_within(holder, LOCK_EX, 0, -1) == 0);
+	check_int(bounded_job(&b, NULL), 0);
+	b.in_job = true;
+	check_int(run(bounded_job, &b), 0);
+	check_int(count_threads(), 1);
+	/* Whoever broke a wait off has no lock. */
+	must(flock(holder, LOCK_UN) == 0 && flock(holder, LOCK_EX | LOCK_NB) == 0);
+	/* One that becomes free in time is got. */
+	pid = fork();
+	if (pid == 0) {
+		usleep(10000);
+		_exit(flock(holder, LOCK_UN) < 0);
+	}
+	check_int(job_lock_within(b.fd, LOCK_EX, 60000, -1), 0);
+	check(flock(holder, LOCK_EX | LOCK_NB) < 0);
+	must(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	fd_close(b.fd);
+	fd_close(b.also);
+	fd_close(holder);
+	unlink(path);
+}
+
+static int bytes_job(void *user, cloche_err *err)
+{
+	const struct flock bytes = {.l_type = F_WRLCK, .l_start = 7, .l_len = 1};
+	int r = job_lock_bytes(*(const int *)user, &bytes, -1, -1);
+
+	return r < 0 ? err_sys(err, -r, "lock") : 0;
+}
+
+static void test_bytes_are_locked_too(void)
+{
+	struct flock bytes = {.l_type = F_WRLCK, .l_start = 7, .l_len = 1};
+	char path[TAP_DIR_BYTES];
+	int fd = tap_file(path), holder = open(path, O_RDWR | O_CLOEXEC);
+	int also = eventfd(1, EFD_CLOEXEC);
+	cloche_job *given_up, *job;
+
+	must(holder >= 0 && fcntl(holder, F_OFD_SETLK, &bytes) == 0);
+	check_int(job_lock_bytes(fd, &bytes, 3, -1), -EWOULDBLOCK);
+	check_int(job_lock_bytes(fd, &bytes, -1, also), 1);
+	given_up = start(bytes_job, &fd);
+	job = start(bytes_job, &fd);
+	check_int(cloche_job_dispatch(given_up, NULL), 1);
+	check_int(cloche_job_dispatch(job, NULL), 1);
+	cloche_job_cancel(given_up);
+	check_int(finish(given_up, NULL), -E_CANCELLED);
+	bytes.l_type = F_UNLCK;
+	must(fcntl(holder, F_OFD_SETLK, &bytes) == 0);
+	check_int(finish(job, NULL), 0);
+	bytes.l_type = F_WRLCK;
+	check(fcntl(holder, F_OFD_SETLK, &bytes) < 0);
+	check_int(count_threads(), 1);
+	cloche_job_free(given_up);
+	cloche_job_free(job);
+	fd_close(also);
+	fd_close(fd);
+	fd_close(holder);
+	unlink(path);
 }
 
 static void test_two_jobs_of_one_thread_want_one_lock(void)
@@ -565,6 +669,8 @@ int main(void)
 	run_test(test_a_job_that_is_always_ready_gives_way);
 	run_test(test_children);
 	run_test(test_two_jobs_of_one_thread_want_one_lock);
+	run_test(test_a_lock_is_waited_for_so_long_and_no_longer);
+	run_test(test_bytes_are_locked_too);
 	run_test(test_callbacks_are_called_on_the_callers_stack);
 	run_test(test_callbacks_have_arguments_and_answers);
 	run_test(test_a_job_may_drive_another);

@@ -166,6 +166,19 @@ int job_yield(void)
 	return job && wait_is_cancelled(job) ? -ECANCELED : 0;
 }
 
+ssize_t job_read(int fd, void *p, size_t n)
+{
+	ssize_t got;
+	int r = current ? job_wait_fd(fd, POLLIN, -1) : 0;
+
+	if (r < 0)
+		return r;
+	do
+		got = read(fd, p, n);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
 int job_wait_child(pid_t pid, int *ret_status)
 {
 	_cleanup_fd_ int fd = -1;
@@ -210,48 +223,55 @@ void job_tell_text(void (*fn)(const char *text, void *user), const char *text, v
 
 /* --- locks --- */
 
-enum { LOCKER_WAITS, LOCKER_LOCKED, LOCKER_LEFT };
-
-/* A thread that waits for a lock in a job's place. The lock is of the open file, which fd shares
- * with the job's descriptor. */
-struct locker {
-	int fd, how, done_fd, result;
-	_Atomic int state;
-	pthread_t thread;
+struct lock_wanted {
+	int fd, how;               /* flock() */
+	const struct flock *bytes; /* NULL: the whole file, by flock() */
 };
 
-static void locker_free(struct locker *l)
-{
-	fd_close(l->fd);
-	fd_close(l->done_fd);
-	free(l);
-}
-DEFINE_CLEANUP(struct locker, locker_free)
-
-static int lock_blocking(int fd, int how)
+static int lock_call(const struct lock_wanted *w, bool wait)
 {
 	int r;
 
 	do
-		r = flock(fd, how);
+		r = w->bytes ? fcntl(w->fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, w->bytes)
+			     : flock(w->fd, w->how | (wait ? 0 : LOCK_NB));
 	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : 0;
+	if (r == 0)
+		return 0;
+	return errno == EACCES ? -EWOULDBLOCK : -errno;
 }
+
+static void lock_drop(const struct lock_wanted *w)
+{
+	struct flock bytes;
+
+	if (!w->bytes) {
+		(void)flock(w->fd, LOCK_UN);
+		return;
+	}
+	bytes = *w->bytes;
+	bytes.l_type = F_UNLCK;
+	(void)fcntl(w->fd, F_OFD_SETLK, &bytes);
+}
+
+/* A thread that waits for a lock, because no descriptor tells of one. The lock is of the open file,
+ * so whichever thread asks for it, all have it. */
+struct locker {
+	const struct lock_wanted *what;
+	int done_fd, result;
+	pthread_t thread;
+};
 
 static void *locker_main(void *arg)
 {
 	struct locker *l = arg;
 	const uint64_t one = 1;
 
-	l->result = lock_blocking(l->fd, l->how);
-	if (atomic_exchange(&l->state, LOCKER_LOCKED) == LOCKER_LEFT) {
-		if (l->result == 0)
-			(void)flock(l->fd, LOCK_UN);
-		locker_free(l);
-	} else {
-		/* Its owner joins this thread before it frees it. */
-		(void)!write(l->done_fd, &one, sizeof(one));
-	}
+	/* The system call, and nothing else, can be broken off by pthread_cancel(). */
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	l->result = lock_call(l->what, true);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	(void)!write(l->done_fd, &one, sizeof(one));
 	return NULL;
 }
 
@@ -268,38 +288,52 @@ static int locker_begin(struct locker *l)
 	return -r;
 }
 
-static int lock_in_job(int fd, int how)
+static int lock_by_thread(const struct lock_wanted *what, int timeout_ms, int also_fd)
 {
-	_cleanup_(locker_freep) struct locker *l = calloc(1, sizeof(*l));
-	int r;
+	_cleanup_fd_ int done_fd = fd_lift(eventfd(0, EFD_CLOEXEC));
+	struct locker l = {.what = what, .done_fd = done_fd};
+	struct pollfd p[] = {{.fd = done_fd, .events = POLLIN}, {.fd = also_fd, .events = POLLIN}};
+	int r = done_fd < 0 ? done_fd : locker_begin(&l);
 
-	if (!l)
-		return -ENOMEM;
-	l->how = how;
-	l->fd = fd_lift(fcntl(fd, F_DUPFD_CLOEXEC, 3));
-	l->done_fd = fd_lift(eventfd(0, EFD_CLOEXEC));
-	r = l->fd < 0 || l->done_fd < 0 ? MIN(l->fd, l->done_fd) : locker_begin(l);
 	if (r < 0)
 		return r;
-	r = job_wait_fd(l->done_fd, POLLIN, -1);
-	if (r < 0 && atomic_exchange(&l->state, LOCKER_LEFT) == LOCKER_WAITS) {
-		pthread_detach(l->thread);
-		(void)TAKE_PTR(l);
-		return r;
+	r = job_wait(p, ARRAY_SIZE(p), timeout_ms);
+	if (r > 0 && p[0].revents) {
+		pthread_join(l.thread, NULL);
+		return l.result;
 	}
-	pthread_join(l->thread, NULL);
-	if (r < 0 && l->result == 0)
-		(void)flock(fd, LOCK_UN);
-	return r < 0 ? r : l->result;
+	pthread_cancel(l.thread);
+	pthread_join(l.thread, NULL);
+	/* It may have come at the last moment. */
+	lock_drop(what);
+	return r == 0 ? -EWOULDBLOCK : MIN(r, 1);
+}
+
+static int lock_wait(const struct lock_wanted *what, int timeout_ms, int also_fd)
+{
+	int r;
+
+	if (current && wait_is_cancelled(current))
+		return -ECANCELED;
+	r = lock_call(what, false);
+	if (r != -EWOULDBLOCK || timeout_ms == 0)
+		return r;
+	if (!current && timeout_ms < 0 && also_fd < 0)
+		return lock_call(what, true);
+	return lock_by_thread(what, timeout_ms, also_fd);
 }
 
 int job_lock(int fd, int how)
 {
-	if (!current)
-		return lock_blocking(fd, how);
-	if (wait_is_cancelled(current))
-		return -ECANCELED;
-	if (flock(fd, how | LOCK_NB) == 0)
-		return 0;
-	return errno == EWOULDBLOCK ? lock_in_job(fd, how) : -errno;
+	return lock_wait(&(struct lock_wanted){.fd = fd, .how = how}, -1, -1);
+}
+
+int job_lock_within(int fd, int how, int timeout_ms, int also_fd)
+{
+	return lock_wait(&(struct lock_wanted){.fd = fd, .how = how}, timeout_ms, also_fd);
+}
+
+int job_lock_bytes(int fd, const struct flock *bytes, int timeout_ms, int also_fd)
+{
+	return lock_wait(&(struct lock_wanted){.fd = fd, .bytes = bytes}, timeout_ms, also_fd);
 }
