@@ -5,10 +5,10 @@
 #include "base/strv.h"
 #include "fs/fs.h"
 #include "ipc/rundir.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -191,10 +191,9 @@ int looks_through(const struct look *l, struct carry *c, int copies, struct sand
 static void looks_await_death(const struct look *l)
 {
 	_cleanup_fd_ int fd = program_end(l->init, l->start, l->boot);
-	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	if (fd >= 0)
-		(void)!poll(&p, 1, PATIENCE_MS);
+		(void)!job_wait_fd(fd, POLLIN, PATIENCE_MS);
 }
 
 int looks_after_crash(int base, int dir, const char *id, struct cloche_err *err)

@@ -4,6 +4,7 @@
  * if two find a dead holder, only one replaces it. */
 #include "base/fd.h"
 #include "fs/fs.h"
+#include "job/job.h"
 #include "manager/internal.h"
 #include "manager/sandboxes.h"
 
@@ -13,14 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Lock the directory of all sandboxes; closing the descriptor releases the lock. */
+/* Lock the directory of all sandboxes; closing the descriptor releases the lock. Return -errno on
+ * failure. */
 static int lock_base(int base)
 {
-	int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_fd_ int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : job_lock(fd, LOCK_EX);
 
-	if (fd >= 0 && flock(fd, LOCK_EX) < 0)
-		return fd_close(fd);
-	return fd;
+	return r < 0 ? r : TAKE_FD(fd);
 }
 
 static int open_names(int base)
@@ -61,7 +62,7 @@ int names_take(int base, const char *name, const char *id, struct cloche_err *er
 		return r;
 	lock = lock_base(base);
 	if (lock < 0)
-		return err_sys(err, errno, "lock the directory of all sandboxes");
+		return err_sys(err, -lock, "lock the directory of all sandboxes");
 	if (mkdirat(base, MANAGER_NAMES, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "make the directory of names");
 	names = open_names(base);

@@ -24,6 +24,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define NEW_SOCKET RUNDIR_SOCKET ".new"
+
 enum { TRIES = 8, MAX_OWNED = 64 * 1024, BACKLOG = 128, NEW_RANDOM = 12 };
 
 /* Return 1 if the directory is ours, 0 if a sweep was faster (try again), or -errno. */
@@ -143,9 +145,10 @@ int sandbox_dir_listen(struct sandbox_dir *d, struct cloche_err *err)
 	if (r < 0)
 		return sandbox_dir_failed(d, r, err);
 	/* Use the descriptor's path, so that the length of the directory's path does not matter. */
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/" RUNDIR_SOCKET, d->fd);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/" NEW_SOCKET, d->fd);
+	/* It gets its name when it listens, and whoever waits for that is told of the name. */
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-		listen(fd, BACKLOG) < 0)
+		listen(fd, BACKLOG) < 0 || renameat(d->fd, NEW_SOCKET, d->fd, RUNDIR_SOCKET) < 0)
 		return sandbox_dir_failed(d, err_sys(err, errno, "make the control socket"), err);
 	d->listen = TAKE_FD(fd);
 	return 0;

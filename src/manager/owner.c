@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/strv.h"
 #include "fs/fs.h"
+#include "job/job.h"
 #include "manager/sandboxes.h"
 
 #include <errno.h>
@@ -38,18 +39,24 @@ static void make_id(char ret[OWNER_ID_BYTES + 1])
 	memcpy(ret, id + RUNDIR_ID_BYTES - OWNER_ID_BYTES, OWNER_ID_BYTES + 1);
 }
 
-/* Make a locked file under a new name; return -1 with errno on failure. A process that sees the
+/* Make a locked file under a new name; return -errno on failure. A process that sees the
  * file before it is locked takes its owner for dead and removes it; then try again. */
 static int make_file(int dir, char id[OWNER_ID_BYTES + 1])
 {
 	for (;;) {
 		_cleanup_fd_ int fd = -1;
 		struct stat st;
+		int r;
 
 		make_id(id);
 		fd = openat(dir, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &st) < 0)
-			return -1;
+		if (fd < 0)
+			return -errno;
+		r = job_lock(fd, LOCK_EX);
+		if (r < 0)
+			return r;
+		if (fstat(fd, &st) < 0)
+			return -errno;
 		if (st.st_nlink > 0)
 			return TAKE_FD(fd);
 	}
@@ -58,12 +65,16 @@ static int make_file(int dir, char id[OWNER_ID_BYTES + 1])
 int owner_make(int base, struct owner *ret, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = -1;
+	int r;
 
 	if (mkdirat(base, OWNERS, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "make the directory of managers");
 	dir = open_owners(base);
-	ret->fd = dir < 0 ? -1 : make_file(dir, ret->id);
-	return ret->fd < 0 ? err_sys(err, errno, "make a manager's file") : 0;
+	r = dir < 0 ? -errno : make_file(dir, ret->id);
+	if (r < 0)
+		return err_sys(err, -r, "make a manager's file");
+	ret->fd = r;
+	return 0;
 }
 
 void owner_done(int base, struct owner *o)
@@ -185,10 +196,9 @@ static void add_orphan(const char *id, uint64_t limit, void *user)
 int owner_lock(int base, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = open_owners(base);
+	int r = dir < 0 ? -errno : job_lock(dir, LOCK_EX);
 
-	if (dir < 0 || flock(dir, LOCK_EX) < 0)
-		return err_sys(err, errno, "lock the directory of managers");
-	return TAKE_FD(dir);
+	return r < 0 ? err_sys(err, -r, "lock the directory of managers") : TAKE_FD(dir);
 }
 
 int owner_promise(int base, int promises, struct owner *o, uint64_t bytes, uint64_t most,
@@ -230,7 +240,7 @@ static void await_unlock(int dir, const char *id)
 	_cleanup_fd_ int fd = openat(dir, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd >= 0 && is_id(id))
-		(void)!flock(fd, LOCK_SH);
+		(void)!job_lock(fd, LOCK_SH);
 }
 
 void owner_watch_take(int base, int watch)

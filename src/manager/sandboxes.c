@@ -4,12 +4,12 @@
  * orderly end is recognised by the record's first bytes, which the supervisor wrote last. Files of
  * other users in the directory (if it is shared with root) are left alone. */
 #include "manager/sandboxes.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/program.h"
 #include "base/strv.h"
 #include "fs/fs.h"
+#include "job/job.h"
 #include "manager/cleanup.h"
 #include "manager/internal.h"
 #include "manager/looks.h"
@@ -21,12 +21,13 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MAX_RECORD = 1024 * 1024, MAX_OWNED = 64 * 1024, LOCK_TRY_MS = 5, MAX_CANDIDATES = 8 };
-#define PATIENCE_LOOKERS (100 * USEC_PER_MSEC) /* for processes that only look */
-#define PATIENCE_END (3 * USEC_PER_SEC)        /* for a supervisor that is ending */
+enum { MAX_RECORD = 1024 * 1024, MAX_OWNED = 64 * 1024, MAX_CANDIDATES = 8 };
+enum {
+	PATIENCE_LOOKERS_MS = 100, /* for processes that only look */
+	PATIENCE_END_MS = 3000     /* for a supervisor that is ending */
+};
 
 void sandbox_entry_done(struct sandbox_entry *e)
 {
@@ -243,24 +244,28 @@ static bool is_going(int dir)
 	       faccessat(dir, RUNDIR_RECORD, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
-/* Wait for processes that only look, and longer for a sandbox that is ending. */
+int sandbox_await_end(int base, const char *id, int watch, int timeout_ms)
+{
+	_cleanup_fd_ int dir = open_dir(base, id), lock = -1;
+
+	if (dir >= 0)
+		lock = openat(dir, RUNDIR_LOCK, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return lock < 0 ? 0 : job_lock_within(lock, LOCK_SH, timeout_ms, watch);
+}
+
+/* Wait for processes that only look, and longer for a sandbox that is ending. Return the lock's
+ * descriptor or -errno. */
 static int lock_alone(int dir)
 {
-	uint64_t begin = clock_mono_usec();
-	const struct timespec pause = {.tv_nsec = LOCK_TRY_MS * 1000000L};
+	_cleanup_fd_ int lock = openat(dir, RUNDIR_LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int r;
 
-	for (;;) {
-		int lock = try_lock(dir, LOCK_EX);
-		uint64_t waited = clock_mono_usec() - begin;
-
-		if (lock >= 0 || errno != EWOULDBLOCK)
-			return lock;
-		if (waited > PATIENCE_END || (waited > PATIENCE_LOOKERS && !is_going(dir))) {
-			errno = EWOULDBLOCK;
-			return -1;
-		}
-		nanosleep(&pause, NULL);
-	}
+	if (lock < 0)
+		return -errno;
+	r = job_lock_within(lock, LOCK_EX, PATIENCE_LOOKERS_MS, -1);
+	if (r == -EWOULDBLOCK && is_going(dir))
+		r = job_lock_within(lock, LOCK_EX, PATIENCE_END_MS, -1);
+	return r < 0 ? r : TAKE_FD(lock);
 }
 
 /* Return looks_after_crash()'s failure; it is removed in any case. */
@@ -281,11 +286,11 @@ int sandbox_remove(int base, const char *id, struct cloche_err *err)
 	if (dir < 0)
 		return 0;
 	lock = lock_alone(dir);
-	if (lock < 0 && errno == EWOULDBLOCK)
+	if (lock == -EWOULDBLOCK)
 		return err_set(err, E_BUSY, "sandbox %s runs", id);
 	/* Without a lock file, another process has begun to remove it and did not finish. */
-	if (lock < 0 && errno != ENOENT)
-		return err_sys(err, errno, "lock sandbox %s", id);
+	if (lock < 0 && lock != -ENOENT)
+		return err_sys(err, -lock, "lock sandbox %s", id);
 	/* The user wants it removed, and is told what could not be. */
 	r = manager_reap(dir, err);
 	looked = remove_locked(base, dir, id, r < 0 ? NULL : err);

@@ -52,6 +52,11 @@ _warn_unused_ int sandbox_read_record(
  * and its locks are free, or -errno if it cannot be watched. */
 int sandbox_watch(int base, const char *id);
 
+/* Wait until no supervisor has this sandbox any more (0), and at most timeout_ms (-EWOULDBLOCK), or
+ * until the descriptor watch (-1: none) is readable (1). Whoever has seen the end of a sandbox may
+ * remove it, and has it meanwhile, so look again what it is. Return -errno on failure. */
+_warn_unused_ int sandbox_await_end(int base, const char *id, int watch, int timeout_ms);
+
 /* Remove a sandbox that does not run, with its logs and its name. E_BUSY if it runs; a missing one
  * is fine. */
 _warn_unused_ int sandbox_remove(int base, const char *id, struct cloche_err *err);

@@ -9,11 +9,11 @@
 #include "base/fd.h"
 #include "base/macro.h"
 #include "fs/fs.h"
+#include "job/job.h"
 #include "workspace/gitconfig.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
@@ -154,16 +154,14 @@ int carry_add(struct carry *c, int mount, const char *below, const char *path, s
 static void carry_await(int dir, int *watch, uint64_t until)
 {
 	uint64_t now = clock_mono_usec();
-	struct pollfd p = {.events = POLLIN};
 
 	if (*watch == -1) {
 		*watch = fs_notify(dir, IN_DELETE | IN_MOVED_FROM);
 		if (*watch >= 0)
 			return;
 	}
-	p.fd = *watch;
 	if (now < until)
-		(void)!poll(&p, 1, (int)((until - now) / USEC_PER_MSEC) + 1);
+		(void)!job_wait_fd(*watch, POLLIN, (int)((until - now) / USEC_PER_MSEC) + 1);
 	if (*watch >= 0)
 		fs_notify_clear(*watch);
 }

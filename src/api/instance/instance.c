@@ -7,17 +7,18 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "job/job.h"
 #include "manager/own.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <time.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 enum { MAX_RECORD = 1024 * 1024, MAX_JSON = 16 * 1024 * 1024 };
 #define BEGINNING_USEC (2 * USEC_PER_SEC) /* for a new sandbox to begin to listen */
-#define RETRY_NSEC (2L * 1000 * 1000)
+#define AGAIN_USEC (5 * USEC_PER_MSEC)
 
 _Static_assert((int)SANDBOX_LIVE == CLOCHE_INSTANCE_RUNNING &&
 		       (int)SANDBOX_ENDED == CLOCHE_INSTANCE_STOPPED &&
@@ -184,9 +185,36 @@ static bool is_over(const struct sandbox_entry *entry)
 	       str_starts(buf_str(&text), STR(RECORD_ENDED));
 }
 
+/* Wait until a sandbox begins to listen, or ends, or until this time. *watch is -1 the first time:
+ * then only begin to watch, as it may have done so before. */
+static int await_change(const cloche_instance *instance, const struct sandbox_entry *entry,
+	int *watch, uint64_t until, struct cloche_err *err)
+{
+	uint64_t now = clock_mono_usec();
+	int r;
+
+	if (*watch == -1) {
+		/* Its socket or its record gets its name, or it is removed. */
+		*watch = fs_notify(entry->dir, IN_MOVED_TO | IN_DELETE_SELF);
+		if (*watch >= 0)
+			return 0;
+	}
+	if (now >= until)
+		return err_set(err, E_BUSY, "sandbox %s is just beginning or ending", instance->id);
+	/* Somebody who has too many watches has to look again. */
+	if (*watch < 0)
+		until = MIN(until, now + AGAIN_USEC);
+	r = sandbox_await_end(
+		instance->base, instance->id, *watch, (int)((until - now) / USEC_PER_MSEC) + 1);
+	if (*watch >= 0)
+		fs_notify_clear(*watch);
+	return r < 0 && r != -EWOULDBLOCK ? err_sys(err, -r, "wait for sandbox %s", instance->id)
+					  : 0;
+}
+
 int instance_attach(const cloche_instance *instance, struct client **ret, struct cloche_err *err)
 {
-	const struct timespec pause = {.tv_nsec = RETRY_NSEC};
+	_cleanup_fd_ int watch = -1;
 	uint64_t until = 0;
 	int r;
 
@@ -204,10 +232,9 @@ int instance_attach(const cloche_instance *instance, struct client **ret, struct
 		/* A sandbox is locked before it listens, and stops listening while it ends. */
 		if (until == 0)
 			until = clock_mono_usec() + BEGINNING_USEC;
-		if (clock_mono_usec() >= until)
-			return err_set(err, E_BUSY, "sandbox %s is just beginning or ending",
-				instance->id);
-		nanosleep(&pause, NULL);
+		r = await_change(instance, &entry, &watch, until, err);
+		if (r < 0)
+			return r;
 	}
 	return r < 0 ? client_attach(instance->base, instance->id, ret, err) : 0;
 }

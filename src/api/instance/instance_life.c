@@ -88,17 +88,19 @@ static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, cloche_wa
 
 bool instance_wait_settled(const cloche_instance *instance, uint64_t at_most_usec)
 {
-	const struct timespec pause = {.tv_nsec = 500 * 1000};
-	uint64_t until = clock_mono_usec() + at_most_usec;
+	uint64_t now = clock_mono_usec(), until = now + at_most_usec;
 
-	while (clock_mono_usec() < until) {
+	/* Whoever removes what is left of a sandbox has its lock, too. */
+	for (; now < until; now = clock_mono_usec()) {
 		_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
 
 		if (sandbox_open(instance->base, instance->id, &entry, NULL) < 0)
 			return false;
 		if (entry.life != SANDBOX_LIVE)
 			return true;
-		nanosleep(&pause, NULL);
+		if (sandbox_await_end(instance->base, instance->id, -1,
+			    (int)((until - now) / USEC_PER_MSEC) + 1) < 0)
+			return false;
 	}
 	return false;
 }
