@@ -7,13 +7,13 @@
 #include "record/background.h"
 #include "base/fd.h"
 #include "base/program.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static int lock_file(int dir, const char *name, bool wait)
@@ -26,10 +26,10 @@ static int lock_file(int dir, const char *name, bool wait)
 
 		if (fd < 0)
 			return -errno;
-		do
-			r = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
-		while (r < 0 && errno == EINTR);
-		if (r < 0 || fstat(fd, &ours) < 0)
+		r = job_lock_within(fd, LOCK_EX, wait ? -1 : 0, -1);
+		if (r < 0)
+			return r;
+		if (fstat(fd, &ours) < 0)
 			return -errno;
 		/* It may have been removed with the log while we waited. */
 		if (fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -123,12 +123,15 @@ static void start(const struct oplog *l)
 	const struct program_fd fd = {l->dir, 3};
 	const struct program_spawn spawn = {
 		.argv = argv, .fds = &fd, .fds_n = 1, .stdio = {null, null, null}};
+	int status;
 	pid_t pid;
 
 	if (!name || null < 0 || program_start(&spawn, &pid, NULL, NULL) < 0)
 		return;
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	/* Its first process ends at once. */
+	job_hold_cancel();
+	(void)!job_wait_child(pid, &status);
+	job_release_cancel();
 }
 
 void oplog_compact_when_due(struct oplog *l)

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/rand.h"
 #include "fs/fs.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,10 +129,8 @@ int blobs_lock(int dir, bool exclusive, struct cloche_err *err)
 
 	if (fd < 0)
 		return err_sys(err, errno, "open the directory of blobs");
-	do
-		r = flock(fd, exclusive ? LOCK_EX : LOCK_SH);
-	while (r < 0 && errno == EINTR);
-	return r < 0 ? err_sys(err, errno, "lock the directory of blobs") : TAKE_FD(fd);
+	r = job_lock(fd, exclusive ? LOCK_EX : LOCK_SH);
+	return r < 0 ? err_sys(err, -r, "lock the directory of blobs") : TAKE_FD(fd);
 }
 
 int blobs_collect(

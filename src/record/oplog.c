@@ -2,6 +2,7 @@
 #include "record/oplog.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -423,11 +424,9 @@ int oplog_lock(struct oplog *l, struct cloche_err *err)
 
 		if (r < 0)
 			return r;
-		do
-			r = flock(l->fd, LOCK_EX);
-		while (r < 0 && errno == EINTR);
+		r = job_lock(l->fd, LOCK_EX);
 		if (r < 0)
-			return err_sys(err, errno, "lock %s", l->file);
+			return err_sys(err, -r, "lock %s", l->file);
 		l->locked = true;
 		if (is_current(l))
 			break;
