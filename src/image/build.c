@@ -10,11 +10,11 @@
 #include "image/engine.h"
 #include "image/recipe.h"
 #include "ipc/statedir.h"
+#include "job/job.h"
 #include <cloche/image_build.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -25,7 +25,7 @@
 /* No name that an image is likely to have. */
 #define ENTRYPOINT "/cloche-entrypoint.sh"
 enum { MAX_COMMAND = 128 * 1024 };
-enum { TAG_MAX = 16 + SHA256_HEX_MAX, LOOK_AGAIN_MS = 50 };
+enum { TAG_MAX = 16 + SHA256_HEX_MAX };
 #define BUILDS "builds"
 #define LOCK_SUFFIX ".lock"
 
@@ -165,19 +165,16 @@ static void sweep(int dir)
 static int take_lock(cloche_image_build *b, struct place *p, struct cloche_err *err)
 {
 	char name[SHA256_HEX_MAX + sizeof(LOCK_SUFFIX)];
-	struct pollfd stop = {.fd = b->stop_fd, .events = POLLIN};
+	int r;
 
 	snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, p->name);
 	p->lock = openat(p->dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (p->lock < 0)
 		return err_sys(err, errno, "open %s/%s", p->path, name);
-	while (flock(p->lock, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return err_sys(err, errno, "lock %s/%s", p->path, name);
-		if (poll(&stop, 1, LOOK_AGAIN_MS) > 0)
-			return err_set(err, E_CANCELLED, "stopped while another builds the same");
-	}
-	return 0;
+	r = job_lock_within(p->lock, LOCK_EX, -1, b->stop_fd);
+	if (r < 0)
+		return err_sys(err, -r, "lock %s/%s", p->path, name);
+	return r ? err_set(err, E_CANCELLED, "stopped while another builds the same") : 0;
 }
 
 static int place_take(cloche_image_build *b, struct place *p, struct cloche_err *err)

@@ -6,9 +6,10 @@
 #include "base/parse.h"
 #include "base/program.h"
 #include "image/recipe.h"
+#include "job/job.h"
+#include <cloche/image_build.h>
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,8 @@ struct call {
 	bool stopped;
 };
 
+JOB_TELL1(tell_line, cloche_image_line_fn, const char *)
+
 static void end_line(struct call *c)
 {
 	/* For a line that rewrites itself, only its end is kept. */
@@ -80,7 +83,7 @@ static void end_line(struct call *c)
 	if (c->line_n > 0 && strspn(c->line, " \t") < c->line_n)
 		memcpy(c->last, c->line, c->line_n + 1);
 	if (c->e->on_line)
-		c->e->on_line(c->line, c->e->user);
+		tell_line(c->e->on_line, c->line, c->e->user);
 	c->line_n = 0;
 }
 
@@ -98,13 +101,13 @@ static void take(struct call *c, const char *p, size_t n)
 	}
 }
 
+/* From now on the job waits for the program's end, even if it was cancelled. */
 static void stop(struct call *c)
 {
-	struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
-
 	c->stopped = true;
+	job_hold_cancel();
 	(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGTERM, NULL, 0);
-	if (poll(&p, 1, PATIENCE_MS) == 0)
+	if (job_wait_fd(c->pidfd, POLLIN, PATIENCE_MS) <= 0)
 		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
 }
 
@@ -118,11 +121,12 @@ static void watch(struct call *c)
 			{.fd = c->pidfd, .events = POLLIN},
 			{.fd = c->stopped ? -1 : c->e->stop_fd, .events = POLLIN}};
 		ssize_t n;
+		int r = job_wait(p, ARRAY_SIZE(p), -1);
 
-		if (poll(p, ARRAY_SIZE(p), -1) < 0)
-			continue;
-		if (p[2].revents)
+		if (!c->stopped && (r < 0 || p[2].revents))
 			stop(c);
+		if (r < 0)
+			continue;
 		n = p[0].revents ? read(c->out, chunk, sizeof(chunk)) : -1;
 		if (n > 0)
 			take(c, chunk, (size_t)n);
@@ -165,8 +169,12 @@ static int call(struct engine *e, const char *const *args, struct call *c, struc
 	c->out = out;
 	c->pidfd = pidfd;
 	watch(c);
-	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	if (!c->stopped)
+		job_hold_cancel();
+	r = job_wait_child(c->pid, &status);
+	job_release_cancel();
+	if (r < 0)
+		return err_sys(err, -r, "wait for %s", e->path);
 	if (c->line_n > 0)
 		end_line(c);
 	if (c->stopped)

@@ -4,6 +4,7 @@
 #include "image/build.h"
 #include "image/find.h"
 #include "image/load.h"
+#include "job/job.h"
 #include <cloche/image.h>
 
 #include <errno.h>
@@ -150,6 +151,8 @@ static bool was_before(const struct image_index *index, size_t i)
 	return false;
 }
 
+JOB_ASK1(ask_image, cloche_image_fn, bool, false, const cloche_image *)
+
 int cloche_image_list(cloche_image_fn fn, void *user, cloche_err *err)
 {
 	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
@@ -171,7 +174,7 @@ int cloche_image_list(cloche_image_fn fn, void *user, cloche_err *err)
 			r = 0;
 			continue;
 		}
-		more = r == 0 && fn(image, user);
+		more = r == 0 && ask_image(fn, image, user);
 	}
 	return r;
 }
@@ -194,7 +197,8 @@ static bool on_read(void *user, uint64_t bytes)
 {
 	const struct cloche_image_loading *l = user;
 
-	return !l->step || l->step("reading the archive", bytes, l->user);
+	return image_load_tell(&(struct image_load){.step = l->step, .user = l->user},
+		"reading the archive", bytes);
 }
 
 static int tell_stored(struct image_store *s, const struct image_index *stored,
@@ -209,7 +213,7 @@ static int tell_stored(struct image_store *s, const struct image_index *stored,
 		if (was_before(stored, i))
 			continue;
 		r = make_image(s, &index, stored->entries[i].hex, &image, err);
-		if (r == 0 && !to->stored(image, to->user))
+		if (r == 0 && !ask_image(to->stored, image, to->user))
 			break;
 	}
 	return r;

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "fs/fs.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +27,17 @@ struct loading {
 	char step[64];
 };
 
+typedef bool (*step_fn)(const char *step, uint64_t bytes, void *user);
+JOB_ASK2(ask_step, step_fn, bool, false, const char *, uint64_t)
+
+bool image_load_tell(const struct image_load *job, const char *step, uint64_t bytes)
+{
+	return !job->step || ask_step(job->step, step, bytes, job->user);
+}
+
 static bool load_tell(struct loading *l, uint64_t bytes)
 {
-	return !l->job->step || l->job->step(l->step, bytes, l->job->user);
+	return image_load_tell(l->job, l->step, bytes);
 }
 
 static bool on_progress(void *user, uint64_t bytes)
@@ -110,9 +119,10 @@ static int lock_layer(struct loading *l, const char *diff_id, short type, struct
 	r = fcntl(l->fd, F_OFD_SETLK, &lock);
 	if (r < 0 && (errno == EAGAIN || errno == EACCES))
 		on_waiting(l);
-	while (r < 0 && (errno == EAGAIN || errno == EACCES || errno == EINTR))
-		r = fcntl(l->fd, F_OFD_SETLKW, &lock);
-	return r < 0 ? err_sys(err, errno, "lock a layer") : 0;
+	/* To unlock needs no wait. */
+	if (r < 0)
+		r = job_lock_bytes(l->fd, &lock, -1, -1);
+	return r < 0 ? err_sys(err, -r, "lock a layer") : 0;
 }
 
 static int unpack_locked(
@@ -374,9 +384,13 @@ static int enter_stored(struct loading *l, struct cloche_err *err)
 static void tidy(struct image_store *s)
 {
 	_cleanup_(image_index_donep) struct image_index index = IMAGE_INDEX_NULL;
-	_cleanup_fd_ int lock = image_store_lock(s, NULL, NULL, NULL);
+	_cleanup_fd_ int lock = -1;
 	struct image_freed freed;
 
+	/* A load that was cancelled leaves nothing, either. */
+	job_hold_cancel();
+	lock = image_store_lock(s, NULL, NULL, NULL);
+	job_release_cancel();
 	if (lock >= 0 && image_store_read(s, &index, NULL) == 0)
 		(void)!image_store_collect(s, &index, &freed, NULL);
 }

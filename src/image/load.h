@@ -15,6 +15,9 @@ struct image_load {
 	struct image_index stored; /* the images; the caller frees it */
 };
 
+/* Report progress. Return false if the load is to be cancelled. */
+bool image_load_tell(const struct image_load *job, const char *step, uint64_t bytes);
+
 /* Load the images of source: all of them or none. Takes the lock and releases it. */
 _warn_unused_ int image_load(struct image_store *s, const struct image_source *source,
 	struct image_load *job, struct cloche_err *err);

@@ -9,10 +9,10 @@
 #include "base/program.h"
 #include "fs/fs.h"
 #include "image/load.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -37,16 +37,13 @@ static int pull_finish(pid_t pid, int trouble, const char *path, struct cloche_e
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TROUBLE);
 	_cleanup_fd_ int messages = trouble;
+	int status, r = image_read_trouble(messages, &text), waited;
 	char why[512];
-	int status;
 
-	if (fd_read_to_end(messages, &text) == -E2BIG) {
-		/* Do not leave it blocked on a pipe that is no longer read. */
-		kill(pid, SIGTERM);
-	}
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(err, errno, "wait for %s", path);
+	/* Do not leave it blocked on a pipe that is no longer read, nor run for nobody. */
+	waited = image_wait_program(pid, r < 0, &status);
+	if (r == -ECANCELED || waited < 0)
+		return err_sys(err, waited < 0 ? -waited : -r, "wait for %s", path);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	last_line(buf_str(&text), why, sizeof(why));
@@ -64,7 +61,7 @@ static int pull_start(
 
 static bool pull_tell(struct image_load *job, const char *step)
 {
-	return !job->step || job->step(step, 0, job->user);
+	return image_load_tell(job, step, 0);
 }
 
 static int run_skopeo(char *path, const char *name, int dir, struct cloche_err *err)
@@ -111,9 +108,8 @@ static int take_turn(
 	if (r < 0 && (errno == EAGAIN || errno == EACCES) &&
 		!pull_tell(job, "waiting for another pull from the same registry"))
 		return err_set(err, E_CANCELLED, "it was given up");
-	while (r < 0 && (errno == EAGAIN || errno == EACCES || errno == EINTR))
-		r = fcntl(fd, F_OFD_SETLKW, &lock);
-	return r < 0 ? err_sys(err, errno, "wait for another pull") : TAKE_FD(fd);
+	r = job_lock_bytes(fd, &lock, -1, -1);
+	return r < 0 ? err_sys(err, -r, "wait for another pull") : TAKE_FD(fd);
 }
 
 static int pull_by_skopeo(struct image_store *s, char *path, const char *name,

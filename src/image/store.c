@@ -4,6 +4,7 @@
 #include "base/rand.h"
 #include "fs/fs.h"
 #include "ipc/statedir.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,11 +88,9 @@ static int open_loads(struct image_store *s)
 int image_store_begin_load(struct image_store *s, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = open_loads(s);
-	int r = fd < 0 ? fd : flock(fd, LOCK_SH);
+	int r = fd < 0 ? -errno : job_lock(fd, LOCK_SH);
 
-	while (r < 0 && errno == EINTR)
-		r = flock(fd, LOCK_SH);
-	return r < 0 ? err_sys(err, errno, "lock the loads of images") : TAKE_FD(fd);
+	return r < 0 ? err_sys(err, -r, "lock the loads of images") : TAKE_FD(fd);
 }
 
 int image_store_be_quiet(struct image_store *s)
@@ -122,13 +121,13 @@ int image_store_lock(
 
 	if (fd < 0)
 		return err_sys(err, errno, "open the lock of the images");
-	r = flock(fd, LOCK_EX | LOCK_NB);
-	if (r < 0 && errno == EWOULDBLOCK && waiting)
+	r = job_lock_within(fd, LOCK_EX, 0, -1);
+	if (r == -EWOULDBLOCK && waiting)
 		waiting(user);
-	while (r < 0 && (errno == EINTR || errno == EWOULDBLOCK))
-		r = flock(fd, LOCK_EX);
+	if (r == -EWOULDBLOCK)
+		r = job_lock(fd, LOCK_EX);
 	if (r < 0)
-		return err_sys(err, errno, "lock the images");
+		return err_sys(err, -r, "lock the images");
 	store_sweep(s);
 	if (faccessat(s->dir, "oci-layout", F_OK, 0) < 0)
 		r = fs_write_atomic(s->dir, "oci-layout",
@@ -152,7 +151,7 @@ int image_temp_make(struct image_store *s, char ret_name[IMAGE_TEMP_NAME], struc
 		if (mkdirat(s->dir, ret_name, 0700) < 0)
 			return err_sys(err, errno, "create images/%s", ret_name);
 		fd = openat(s->dir, ret_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
+		if (fd >= 0 && job_lock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
 			return TAKE_FD(fd);
 	}
 	return err_set(err, E_BUSY, "the directory of the images is being swept");
@@ -234,9 +233,12 @@ static int read_through(int fd, int out, struct image_blob *ret, struct cloche_e
 		return err_nomem(err);
 	sha256_init(&h);
 	for (;;) {
-		ssize_t n = pread(fd, chunk, CHUNK, (off_t)size);
-		int r;
+		int r = job_yield();
+		ssize_t n;
 
+		if (r < 0)
+			return err_sys(err, -r, "read a blob");
+		n = pread(fd, chunk, CHUNK, (off_t)size);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)

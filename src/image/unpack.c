@@ -3,13 +3,15 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/utf8.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_LINES = 1 << 20, MAX_TEXT = 4096 };
+enum { MAX_LINES = 1 << 20, MAX_TEXT = 4096, PATIENCE_MS = 3000 };
 
 int image_start_program(
 	struct program_spawn spawn, pid_t *ret_pid, int *ret_trouble, struct cloche_err *err)
@@ -25,6 +27,40 @@ int image_start_program(
 		fd_close(trouble[0]);
 	else
 		*ret_trouble = trouble[0];
+	return r;
+}
+
+int image_read_trouble(int fd, struct buf *b)
+{
+	for (;;) {
+		char *at;
+		ssize_t n = (ssize_t)MIN(buf_room(b), (size_t)MAX_TEXT);
+		int r = n ? buf_reserve(b, (size_t)n, &at) : -E2BIG;
+
+		if (r < 0)
+			return r;
+		n = job_read(fd, at, (size_t)n);
+		if (n <= 0)
+			return (int)n;
+		buf_commit(b, (size_t)n);
+	}
+}
+
+int image_wait_program(pid_t pid, bool give_up, int *ret_status)
+{
+	int r;
+
+	job_hold_cancel();
+	if (give_up) {
+		_cleanup_fd_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+		/* It may have temporary files to remove. */
+		kill(pid, SIGTERM);
+		if (fd < 0 || job_wait_fd(fd, POLLIN, PATIENCE_MS) <= 0)
+			kill(pid, SIGKILL);
+	}
+	r = job_wait_child(pid, ret_status);
+	job_release_cancel();
 	return r;
 }
 
@@ -75,11 +111,9 @@ static int read_lines(const struct unpack_job *job, int fd, struct cloche_err *e
 		r = buf_room(&b) ? buf_reserve(&b, buf_room(&b), &to) : -E2BIG;
 		if (r < 0)
 			return err_set(err, E_CORRUPT, "cloche-unpack wrote no lines");
-		got = read(fd, to, buf_room(&b));
-		if (got < 0 && errno == EINTR)
-			continue;
+		got = job_read(fd, to, buf_room(&b));
 		if (got < 0)
-			return err_sys(err, errno, "read from cloche-unpack");
+			return err_sys(err, (int)-got, "read from cloche-unpack");
 		if (got == 0)
 			return 0;
 		buf_commit(&b, (size_t)got);
@@ -94,7 +128,7 @@ static int take_trouble(int fd, int status, struct cloche_err *err)
 	struct str text, line, message, hint;
 	uint64_t code = 0;
 
-	(void)!fd_read_to_end(fd, &b);
+	(void)!image_read_trouble(fd, &b);
 	text = buf_str(&b);
 	line = message = str_next_line(&text);
 	hint = str_next_line(&text);
@@ -115,13 +149,13 @@ static int take_trouble(int fd, int status, struct cloche_err *err)
 static int unpack_finish(pid_t pid, int trouble, int r, struct cloche_err *err)
 {
 	_cleanup_fd_ int errors = trouble;
-	int status;
+	int status, waited;
 
 	if (r < 0)
 		kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_sys(err, errno, "wait for cloche-unpack");
+	waited = image_wait_program(pid, false, &status);
+	if (waited < 0)
+		return err_sys(err, -waited, "wait for cloche-unpack");
 	if (r < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		return r;
 	return take_trouble(errors, status, err);
@@ -148,5 +182,10 @@ int unpack_pack_to(int out, int dir, int list, struct cloche_err *err)
 	pid_t pid;
 
 	r = unpack_start(UNPACK_PACK, list, dir, out, &pid, &trouble, err);
-	return r < 0 ? r : unpack_finish(pid, trouble, 0, err);
+	if (r < 0)
+		return r;
+	/* It says nothing until it has ended, unless it fails. */
+	r = job_wait_fd(trouble, POLLIN, -1);
+	return unpack_finish(
+		pid, trouble, r < 0 ? err_sys(err, -r, "wait for cloche-unpack") : 0, err);
 }

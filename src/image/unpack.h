@@ -12,6 +12,7 @@
  * answers is checked as if the archive had written them. DIGEST is its word alone: whoever takes it
  * over can pass a tree off as another layer (docs/design/threat-model.md). */
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/macro.h"
 #include "base/program.h"
@@ -49,6 +50,13 @@ _warn_unused_ int unpack_run(const struct unpack_job *job, struct cloche_err *er
 
 /* Write an archive of files in dir to out. list: a descriptor with lines "PATH NAME". */
 _warn_unused_ int unpack_pack_to(int out, int dir, int list, struct cloche_err *err);
+
+/* Read what such a pipe has to its end, as fd_read_to_end() does. Return 0 or -errno. */
+_warn_unused_ int image_read_trouble(int fd, struct buf *b);
+
+/* Wait until a program has ended. give_up: end it first. Return 0 with *ret_status as of waitpid(),
+ * or -errno. The program is reaped even if the job was cancelled. */
+_warn_unused_ int image_wait_program(pid_t pid, bool give_up, int *ret_status);
 
 /* Start a program with one more end of a pipe: what it writes to standard error comes from
  * *ret_trouble. */
