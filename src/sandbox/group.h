@@ -6,6 +6,7 @@
  * signal handler. */
 
 #include "base/err.h"
+#include "base/macro.h"
 #include <stdbool.h>
 
 struct sandbox_group;
@@ -25,9 +26,10 @@ struct sandbox_group *sandbox_group_new(void);
 struct sandbox_group *sandbox_group_unref(struct sandbox_group *g);
 
 /* Wait until a close that is in progress is over, then open the group. */
-void sandbox_group_open(struct sandbox_group *g);
-/* Close the group, ask all executing members to stop, and wait until they have ended. */
-void sandbox_group_close(struct sandbox_group *g);
+_warn_unused_ int sandbox_group_open(struct sandbox_group *g, struct cloche_err *err);
+/* Close the group, ask all executing members to stop, and wait until they have ended. It is closed,
+ * and they are asked, even if this fails, as it does if its job was cancelled. */
+_warn_unused_ int sandbox_group_close(struct sandbox_group *g, struct cloche_err *err);
 /* Return 0, or -E_CANCELLED if the group is closed. NULL counts as closed. */
 _warn_unused_ int sandbox_group_check(struct sandbox_group *g, struct cloche_err *err);
 

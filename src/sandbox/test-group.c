@@ -52,9 +52,9 @@ static void test_closed_at_first(void)
 	check_int(sandbox_group_check(NULL, &err), -E_CANCELLED);
 	check_int(sandbox_group_join(g, &m, stop_worker, NULL, &err), -E_CANCELLED);
 	check(!m.group);
-	sandbox_group_close(g); /* nothing to wait for */
-	sandbox_group_open(g);
-	sandbox_group_open(g);
+	check_int(sandbox_group_close(g, NULL), 0); /* nothing to wait for */
+	check_int(sandbox_group_open(g, NULL), 0);
+	check_int(sandbox_group_open(g, NULL), 0);
 	check_int(sandbox_group_join(g, &m, stop_worker, NULL, &err), 0);
 	/* The group lives on with its member. */
 	sandbox_group_unref(g);
@@ -76,7 +76,7 @@ static void test_no_group_is_no_matter(void)
 
 static void *close_it(void *group)
 {
-	sandbox_group_close(group);
+	check_int(sandbox_group_close(group, NULL), 0);
 	check_int(atomic_load(&executing), 0);
 	return NULL;
 }
@@ -92,7 +92,7 @@ static void close_among_workers(bool endless)
 	for (int round = 0; round < ROUNDS; round++) {
 		pthread_t closers[CLOSERS];
 
-		sandbox_group_open(g);
+		check_int(sandbox_group_open(g, NULL), 0);
 		for (int i = 0; i < WORKERS; i++) {
 			w[i] = (struct worker){.endless = endless};
 			must(sandbox_group_join(g, &w[i].member, stop_worker, &w[i], NULL) == 0);

@@ -2,10 +2,10 @@
 #include "agent/lines.h"
 #include "api/task/event.h"
 #include "base/fd.h"
+#include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 enum { PIECE = 64 << 10 };
 
@@ -47,6 +47,8 @@ void cloche_event_stream_free(cloche_event_stream *stream)
 	free(stream);
 }
 
+JOB_TELL1(tell_stream, cloche_event_typed_fn, cloche_event *)
+
 static int event_stream_take(struct str line, void *data)
 {
 	_cleanup_(agent_event_freep) struct agent_event *e = NULL;
@@ -67,7 +69,7 @@ static int event_stream_take(struct str line, void *data)
 		return 0;
 	r = event_new(e, &event, stream->err);
 	if (r == 0)
-		stream->on_event(event, stream->on_event_user);
+		tell_stream(stream->on_event, event, stream->on_event_user);
 	return r;
 }
 
@@ -98,11 +100,9 @@ int cloche_event_stream_feed_file(cloche_event_stream *stream, const char *path,
 		return err_sys(err, errno, "events %s", path);
 	if (!piece)
 		return err_nomem(err);
-	while ((n = read(fd, piece, PIECE)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
+	while ((n = job_read(fd, piece, PIECE)) != 0) {
 		if (n < 0)
-			return err_sys(err, errno, "events %s", path);
+			return err_sys(err, (int)-n, "events %s", path);
 		r = cloche_event_stream_feed(stream, piece, (size_t)n, err);
 		if (r < 0)
 			return r;

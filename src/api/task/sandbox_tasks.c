@@ -21,14 +21,12 @@ int cloche_sandbox_startup(cloche_sandbox *sb, cloche_err *err)
 	sandboxes_sweep(base, NULL, NULL);
 	if (!provider_choose(sb->provider, err))
 		return -err->code;
-	sandbox_group_open(sb->group);
-	return 0;
+	return sandbox_group_open(sb->group, err);
 }
 
 int cloche_sandbox_shutdown(cloche_sandbox *sb, cloche_err *err)
 {
-	sandbox_group_close(sb->group);
-	return 0;
+	return sandbox_group_close(sb->group, err);
 }
 
 static void tasks_stop(void *task)

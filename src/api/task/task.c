@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/parse.h"
+#include "job/job.h"
 
 #include <sched.h>
 
@@ -163,6 +164,10 @@ void cloche_task_on_warning(cloche_task *task, cloche_warning_fn fn, void *user)
 	task->on_warning_user = user;
 }
 
+JOB_TELL1(tell_text, cloche_warning_fn, const char *)
+JOB_TELL1(tell_typed_event, cloche_event_typed_fn, cloche_event *)
+JOB_TELL2(tell_event, cloche_event_fn, const char *, const char *)
+
 /* Report the first line of text as progress, cut, without anything that a terminal would obey. */
 static void progress(cloche_task *task, const char *mark, struct str text)
 {
@@ -176,7 +181,7 @@ static void progress(cloche_task *task, const char *mark, struct str text)
 		escape_terminal(&line, str_prefix(first, KEEP_PROGRESS)) < 0 ||
 		(cut && buf_add(&line, " ...", 4) < 0) || !buf_cstr(&line))
 		return;
-	task->on_progress(buf_data(&line), task->on_progress_user);
+	tell_text(task->on_progress, buf_data(&line), task->on_progress_user);
 }
 
 /* Report what a tool is asked to do, by the first known member of its input. */
@@ -219,7 +224,7 @@ static int tell_typed(cloche_task *task, const struct agent_event *e, struct clo
 	int r = task->on_typed_event ? event_new(e, &event, err) : 0;
 
 	if (event)
-		task->on_typed_event(event, task->on_typed_event_user);
+		tell_typed_event(task->on_typed_event, event, task->on_typed_event_user);
 	return r;
 }
 
@@ -234,7 +239,7 @@ static int tell(cloche_task *task, const struct agent_event *e, struct cloche_er
 	type = str_dup(e->type_name);
 	if (!type || json_text_write(&json, e->raw, 0) < 0 || !buf_cstr(&json))
 		return err_nomem(err);
-	task->on_event(type, buf_data(&json), task->on_event_user);
+	tell_event(task->on_event, type, buf_data(&json), task->on_event_user);
 	return tell_typed(task, e, err);
 }
 
@@ -297,7 +302,8 @@ static int run_agent(cloche_task *task, cloche_run *run, struct cloche_err *err)
 	cloche_run_on_output(run, on_output, task);
 	cloche_run_on_warning(run, task->on_warning, task->on_warning_user);
 	if (task->on_warning && cloche_session_warning(task->session))
-		task->on_warning(cloche_session_warning(task->session), task->on_warning_user);
+		tell_text(task->on_warning, cloche_session_warning(task->session),
+			task->on_warning_user);
 	r = cloche_run_execute(run, err);
 	if (r < 0)
 		return r;
@@ -391,7 +397,7 @@ static int run_without_room(cloche_task *task, struct str prompt, struct cloche_
 
 	snprintf(text, sizeof(text), "the agent runs without a sandbox: %s", err->message);
 	if (task->on_warning)
-		task->on_warning(text, task->on_warning_user);
+		tell_text(task->on_warning, text, task->on_warning_user);
 	drop_run(task);
 	r = prepare(task, prompt, true, &run, err);
 	return r < 0 ? r : run_agent(task, run, err);
@@ -432,7 +438,7 @@ static int execute(cloche_task *task, const void *prompt, size_t length, struct 
 	}
 	/* A failure here is only a warning: the context has all of it, too. */
 	if (task_record_end(task, &later) < 0 && task->on_warning)
-		task->on_warning(later.message, task->on_warning_user);
+		tell_text(task->on_warning, later.message, task->on_warning_user);
 	return r;
 }
 
