@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/macro.h"
 #include "config/agentgate.h"
+#include "job/job.h"
 #include "manager/cleanup.h"
 #include "provider/names.h"
 
@@ -21,6 +22,8 @@ enum { DEFAULT_MILLICPUS = 2000 };
 #define DEFAULT_MEMORY ((uint64_t)4096 << 20)
 #define DEFAULT_LIFETIME_MS ((uint64_t)3600 * 1000)
 
+JOB_TELL1(tell_warning, cloche_warning_fn, const char *)
+
 void manager_tell(cloche_manager *m, const char *format, ...)
 {
 	char text[512];
@@ -30,7 +33,7 @@ void manager_tell(cloche_manager *m, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	if (m->fn)
-		m->fn(text, m->user);
+		tell_warning(m->fn, text, m->user);
 }
 
 /* --- opening --- */
@@ -89,6 +92,7 @@ static void manager_free(cloche_manager *m)
 	cloche_sandbox_free(m->defaults);
 	owner_done(m->base, &m->owner);
 	fd_close(m->base);
+	fd_close(m->thread_fd);
 	pthread_cond_destroy(&m->changed);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
@@ -102,6 +106,7 @@ int cloche_manager_open(cloche_warning_fn fn, void *user, cloche_manager **ret, 
 	if (!m)
 		return err_nomem(err);
 	*m = (cloche_manager){.base = -1,
+		.thread_fd = -1,
 		.owner = OWNER_INIT,
 		.fn = fn,
 		.user = user,
@@ -140,8 +145,11 @@ void cloche_manager_close(cloche_manager *m)
 	m->closing = true;
 	manager_changed(m);
 	pthread_mutex_unlock(&m->lock);
-	if (m->has_thread)
+	/* It may be in the middle of a cleanup. */
+	job_hold_cancel();
+	if (m->has_thread && job_wait_fd(m->thread_fd, POLLIN, -1) > 0)
 		pthread_join(m->thread, NULL);
+	job_release_cancel();
 	manager_free(m);
 }
 
@@ -245,8 +253,10 @@ static int make(cloche_manager *m, const cloche_sandbox *sb, const char *run_id,
 	if (r == 0)
 		r = track(m, sb, i, run_id, err);
 	if (r < 0) {
+		job_hold_cancel();
 		if (i)
 			(void)!cloche_instance_remove(i, true, NULL);
+		job_release_cancel();
 		cloche_instance_free(i);
 		return r;
 	}
@@ -380,6 +390,8 @@ static int copy_list(cloche_manager *m, struct managed **ret, size_t *ret_n, str
 	return *ret ? 0 : err_nomem(err);
 }
 
+JOB_ASK1(ask_managed, cloche_managed_fn, bool, false, const cloche_managed *)
+
 int cloche_manager_each(cloche_manager *m, cloche_managed_fn fn, void *user, cloche_err *err)
 {
 	_cleanup_(freep) struct managed *list = NULL;
@@ -393,7 +405,7 @@ int cloche_manager_each(cloche_manager *m, cloche_managed_fn fn, void *user, clo
 			.created_us = list[i].created_us,
 			.running = !list[i].over};
 
-		if (!fn(&one, user))
+		if (!ask_managed(fn, &one, user))
 			break;
 	}
 	return r;

@@ -56,7 +56,8 @@ struct cloche_manager {
 	char error[1200];      /* the last one; "": none */
 	bool has_thread, closing;
 	pthread_t thread;
-	pid_t pid; /* of the process that opened it */
+	int thread_fd; /* an eventfd: the thread has ended; -1: there is none */
+	pid_t pid;     /* of the process that opened it */
 	cloche_manager *next_at_exit;
 	bool at_exit;
 };

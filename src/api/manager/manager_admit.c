@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/macro.h"
+#include "job/job.h"
 #include "manager/memory.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -34,11 +34,10 @@ void managed_free(struct managed *s)
 static bool has_ended(const cloche_manager *m, const struct managed *s)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry e = SANDBOX_ENTRY_INIT;
-	struct pollfd p = {.fd = s->end, .events = POLLIN};
 
 	/* Whoever removes what a dead supervisor left has its lock. */
-	return (s->end >= 0 && poll(&p, 1, 0) > 0) || sandbox_open(m->base, s->id, &e, NULL) < 0 ||
-	       e.life != SANDBOX_LIVE;
+	return (s->end >= 0 && job_wait_fd(s->end, POLLIN, 0) > 0) ||
+	       sandbox_open(m->base, s->id, &e, NULL) < 0 || e.life != SANDBOX_LIVE;
 }
 
 unsigned manager_count_running(cloche_manager *m)
@@ -69,9 +68,13 @@ uint64_t manager_sum_promises(const cloche_manager *m)
 
 void manager_settle_promises(cloche_manager *m)
 {
-	_cleanup_fd_ int promises = owner_lock(m->base, NULL);
+	_cleanup_fd_ int promises = -1;
 	uint64_t others;
 
+	/* Others wait for it, whatever becomes of this job. */
+	job_hold_cancel();
+	promises = owner_lock(m->base, NULL);
+	job_release_cancel();
 	if (promises < 0)
 		return;
 	pthread_mutex_lock(&m->lock);
@@ -232,7 +235,7 @@ static int wait_for_change(
 	struct pollfd p[] = {{.fd = w->wake, .events = POLLIN}, {.fd = w->ends, .events = POLLIN},
 		{.fd = w->promises, .events = POLLIN}};
 	uint64_t now = clock_mono_usec(), count;
-	int ms = -1;
+	int ms = -1, r;
 
 	if (w->blind)
 		until = MIN(until, now + AGAIN_USEC);
@@ -240,8 +243,9 @@ static int wait_for_change(
 		return 0;
 	if (until - now < INT32_MAX * USEC_PER_MSEC)
 		ms = (int)((until - now + USEC_PER_MSEC - 1) / USEC_PER_MSEC);
-	if (poll(p, ARRAY_SIZE(p), ms) < 0 && errno != EINTR)
-		return err_sys(err, errno, "wait for a place");
+	r = job_wait(p, ARRAY_SIZE(p), ms);
+	if (r < 0)
+		return err_sys(err, -r, "wait for a place");
 	(void)!read(w->wake, &count, sizeof(count));
 	if (w->promises >= 0)
 		owner_watch_take(m->base, w->promises);

@@ -5,9 +5,11 @@
 #include "base/macro.h"
 #include "manager/cleanup.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -64,6 +66,7 @@ static void wait_until(cloche_manager *m, uint64_t until)
 static void *run_thread(void *arg)
 {
 	cloche_manager *m = arg;
+	const uint64_t one = 1;
 
 	pthread_mutex_lock(&m->lock);
 	while (!m->closing) {
@@ -79,6 +82,7 @@ static void *run_thread(void *arg)
 		pthread_mutex_lock(&m->lock);
 	}
 	pthread_mutex_unlock(&m->lock);
+	(void)!write(m->thread_fd, &one, sizeof(one));
 	return NULL;
 }
 
@@ -89,6 +93,10 @@ int manager_start_thread(cloche_manager *m, struct cloche_err *err)
 
 	if (m->has_thread || m->interval_ms == 0)
 		return 0;
+	if (m->thread_fd < 0)
+		m->thread_fd = eventfd(0, EFD_CLOEXEC);
+	if (m->thread_fd < 0)
+		return err_sys(err, errno, "make an eventfd");
 	/* The thread must not get the caller's signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -162,19 +170,23 @@ static cloche_manager *shared;
 int cloche_manager_shared(cloche_manager **ret, cloche_err *err)
 {
 	cloche_manager *m = NULL;
-	int r = 0;
+	int r;
 
 	pthread_mutex_lock(&shared_lock);
-	if (!shared) {
-		r = cloche_manager_open(NULL, NULL, &m, err);
-		if (r == 0)
-			r = manager_set_at_exit(m, true, err);
-		if (r == 0)
-			shared = m;
-		else
-			cloche_manager_close(m);
-	}
 	*ret = shared;
 	pthread_mutex_unlock(&shared_lock);
+	if (*ret)
+		return 0;
+	/* Without the lock, as this may wait. */
+	r = cloche_manager_open(NULL, NULL, &m, err);
+	if (r == 0)
+		r = manager_set_at_exit(m, true, err);
+	pthread_mutex_lock(&shared_lock);
+	if (r == 0 && !shared)
+		shared = TAKE_PTR(m);
+	*ret = shared;
+	pthread_mutex_unlock(&shared_lock);
+	/* One that came too late, or failed, has no sandboxes. */
+	cloche_manager_close(m);
 	return r;
 }

@@ -6,11 +6,11 @@
 #include "base/strv.h"
 #include "config.h"
 #include "ipc/rundir.h"
+#include "job/job.h"
 #include "manager/cleanup.h"
 #include "provider/provider.h"
 
 #include <stdio.h>
-#include <time.h>
 
 enum { BETWEEN_MS = 200 };
 #define PROVIDER_NAME(name) #name,
@@ -83,6 +83,8 @@ static void look_at_provider(const char *name, bool automatic, struct provider_l
 		.version = p && !p->path ? CLOCHE_VERSION : ret->about.version};
 }
 
+JOB_TELL1(tell_provider, cloche_provider_fn, const cloche_provider_status *)
+
 void cloche_provider_each(cloche_provider_fn fn, void *user)
 {
 	_cleanup_(strv_freep) char **names = NULL;
@@ -93,7 +95,7 @@ void cloche_provider_each(cloche_provider_fn fn, void *user)
 		struct provider_look look;
 
 		look_at_provider(names[i], i < PROVIDERS_AUTO, &look);
-		fn(&look.status, user);
+		tell_provider(fn, &look.status, user);
 	}
 }
 
@@ -143,27 +145,41 @@ static bool on_sandbox(const cloche_instance *i, void *user)
 		s->no_memory = true;
 		return false;
 	}
-	/* Skip a sandbox that has gone since. */
-	if (cloche_instance_refresh(b->i, NULL) < 0) {
-		cloche_instance_free(b->i);
-		return true;
-	}
-	b->answers = cloche_instance_stats(b->i, &b->before, NULL) == 0;
 	s->n++;
 	return true;
 }
 
-static void look_again(struct status *s)
+static void look_first(struct status *s)
 {
-	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000L};
+	size_t n = 0;
 
-	if (s->n > 0)
-		nanosleep(&pause, NULL);
+	for (size_t k = 0; k < s->n; k++) {
+		struct sandbox_status *b = &s->sandboxes[k];
+
+		/* Skip a sandbox that has gone since. */
+		if (cloche_instance_refresh(b->i, NULL) < 0) {
+			cloche_instance_free(b->i);
+			continue;
+		}
+		b->answers = cloche_instance_stats(b->i, &b->before, NULL) == 0;
+		s->sandboxes[n++] = *b;
+	}
+	s->n = n;
+}
+
+/* How much of a CPU is used shows only after some time, so this wait has no event. */
+static int look_again(struct status *s, struct cloche_err *err)
+{
+	int r = s->n > 0 ? job_wait(NULL, 0, BETWEEN_MS) : 0;
+
+	if (r < 0)
+		return err_sys(err, -r, "look at the sandboxes");
 	for (size_t k = 0; k < s->n; k++) {
 		struct sandbox_status *b = &s->sandboxes[k];
 
 		b->answers = b->answers && cloche_instance_stats(b->i, &b->now, NULL) == 0;
 	}
+	return 0;
 }
 
 static double cpu_percent(const struct sandbox_status *b)
@@ -304,7 +320,10 @@ int cloche_status_read(cloche_status **ret, cloche_err *err)
 	if (r == 0)
 		r = look_at_cleanup(s, err);
 	if (r == 0) {
-		look_again(s);
+		look_first(s);
+		r = look_again(s, err);
+	}
+	if (r == 0) {
 		tell(s);
 		s->document = describe(s);
 		r = write_document(s, err);
