@@ -12,12 +12,6 @@ enum { RUNS = 200 };
 static cloche_job *jobs[RUNS];
 static cloche_run *runs[RUNS];
 
-/* What a job does: one call, which would block without a job. */
-static int execute(void *user, cloche_err *err)
-{
-	return cloche_run_execute(user, err);
-}
-
 static int start(const cloche_sandbox *sb, int i, cloche_err *err)
 {
 	char text[32];
@@ -25,7 +19,7 @@ static int start(const cloche_sandbox *sb, int i, cloche_err *err)
 
 	snprintf(text, sizeof(text), "echo %d", i);
 	return cloche_run_new(sb, argv, &runs[i], err) == 0
-		       ? cloche_job_start(execute, runs[i], &jobs[i], err)
+		       ? cloche_run_start(runs[i], &jobs[i], err)
 		       : -1;
 }
 

@@ -5,7 +5,8 @@
  * in a long-lived sandbox (cloche/instance.h). Every way in which the command can end, including a
  * timeout, is a result. An error means that the sandbox itself failed.
  *
- * cloche_run_execute() blocks. Meanwhile cloche_run_stop(), cloche_run_signal() and
+ * cloche_run_execute() blocks; cloche_run_start() does the same as a job (cloche/job.h), of which
+ * one thread can drive many. Meanwhile cloche_run_stop(), cloche_run_signal() and
  * cloche_run_leave() may be called from any thread and from signal handlers. Everything else
  * belongs to one thread; different runs may be used by different threads at a time. */
 
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "error.h"
+#include "job.h"
 #include "sandbox.h"
 
 #ifdef __cplusplus
@@ -84,6 +86,23 @@ CLOCHE_API void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, voi
 /* Run the command to its end. Return 0 if it ran (cloche_run_result() says how it ended).
  * Call this once. */
 CLOCHE_API int cloche_run_execute(cloche_run *run, cloche_err *err);
+
+/* Start a job that does what cloche_run_execute() does. The run has to live until the job has
+ * ended. If the job is cancelled, the run's own sandbox is ended at once; in a long-lived sandbox,
+ * the command that the run has started is killed, code in a context is interrupted, and a command
+ * that the run has joined goes on. */
+CLOCHE_API int cloche_run_start(cloche_run *run, cloche_job **ret, cloche_err *err);
+
+/* Write to the command's standard input while it runs. A first call before the run starts, with as
+ * little as no bytes, says that the input is written like this. *ret_taken is how many of the bytes
+ * were taken: fewer than length if the command has not read what was written before, and then
+ * cloche_job_dispatch() returns as soon as more can be taken. A command that has closed its input,
+ * or has ended, takes everything: it is thrown away. Call these two in the thread of the run's job,
+ * callbacks included. Not for code, and not for detached commands. */
+CLOCHE_API int cloche_run_write_input(
+	cloche_run *run, const void *data, size_t length, size_t *ret_taken, cloche_err *err);
+/* Close the input: the command reads an end-of-file after what was written. */
+CLOCHE_API void cloche_run_close_input(cloche_run *run);
 
 /* End a running command: send TERM to everything in the sandbox (in a long-lived sandbox: to the
  * command's process group), and KILL after five seconds. A second call kills at once. Return true

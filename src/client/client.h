@@ -86,6 +86,8 @@ struct client_io {
 	/* If not NULL, filters input from .fd: n bytes at p, with room for n + 1. Return the new
 	 * number of bytes, or a negative value to leave the process running. */
 	long (*filter)(void *user, char *p, size_t n);
+	/* If not NULL, called when nothing more is read from .fd. */
+	void (*input_ended)(void *user);
 };
 /* No input, output thrown away. */
 #define CLIENT_IO_INIT ((struct client_io){.fd = -1})
@@ -107,6 +109,8 @@ struct client_exec {
 	char *note;       /* borrowed: JSON members for a full record; NULL: none */
 	bool kept;        /* the sandbox is kept: a terminal's output comes through a pipe */
 	bool detached;    /* return when it has started; io is not used */
+	/* What its process group gets if the wait is cancelled (job/job.h); 0: nothing. */
+	int cancel_signal;
 	/* How long to wait for its start, for what is nobody's command; 0: for ever. */
 	uint64_t start_usec;
 	/* NULL, or called in the waiting thread when it has started (or was found). */

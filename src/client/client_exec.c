@@ -130,6 +130,8 @@ static int run_one(struct client *c, const struct client_exec *what, struct pump
 		fd_close(child[i]);
 	r = r < 0 ? client_broken(c, r, err) : wait_for_run(c, &run, p, err);
 	c->run = NULL;
+	if (r == -E_CANCELLED && what->cancel_signal)
+		(void)client_signal(c, what->cancel_signal, CTL_SCOPE_GROUP);
 	pthread_mutex_lock(&c->lock);
 	c->current = 0;
 	pthread_mutex_unlock(&c->lock);

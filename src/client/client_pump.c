@@ -117,6 +117,8 @@ static void drop_input(struct pump *p)
 	loop_io_remove(&p->streams[PUMP_IN_FROM].io);
 	loop_io_remove(&p->streams[PUMP_IN_TO].io);
 	p->in_to = fd_close(p->in_to);
+	if (p->in_from >= 0 && p->io->input_ended)
+		p->io->input_ended(p->io->user);
 	p->in_from = -1;
 }
 

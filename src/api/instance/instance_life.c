@@ -43,9 +43,12 @@ void instance_discard(struct client *client)
 	_cleanup_fd_ int base = rundir_open(NULL);
 
 	snprintf(id, sizeof(id), "%s", client_id(client));
+	/* Nobody else would end it if this is a cancelled job. */
+	job_hold_cancel();
 	(void)!client_end(client, 0, NULL);
 	if (base >= 0)
 		(void)!sandbox_remove(base, id, NULL);
+	job_release_cancel();
 }
 
 /* sb has the tools that it needs added; made is as the user described it. */

@@ -23,7 +23,7 @@ static cloche_run *run_alloc(enum run_where where)
 		return NULL;
 	run->where = where;
 	run->io = CLIENT_IO_INIT;
-	run->tty_fd = -1;
+	run->tty_fd = run->input = run->input_command = -1;
 	run->stdin_data = BUF_INIT(SIZE_MAX / 4);
 	run->kept[0] = run->kept[1] = BUF_INIT(RUN_KEEP_MAX);
 	return run;
@@ -114,6 +114,7 @@ void cloche_run_free(cloche_run *run)
 {
 	if (!run)
 		return;
+	run_drop_input(run);
 	client_free(atomic_load(&run->client));
 	network_done(&run->network);
 	cloche_log_free(run->log);

@@ -50,7 +50,12 @@ struct cloche_run {
 
 	struct client_io io;
 	struct buf stdin_data;
-	int tty_fd; /* -1: none */
+	/* cloche_run_write_input(): a socket pair, -1 if closed; io.fd is the command's end. */
+	bool input_streams;
+	int input, input_command;
+	bool input_full;         /* somebody waits for room */
+	struct loop_io input_io; /* watches for it */
+	int tty_fd;              /* -1: none */
 	struct terminal terminal;
 	cloche_output_fn on_output;
 	void *on_output_user;
@@ -102,6 +107,10 @@ _warn_unused_ int run_execute_joined(
 /* Write what is known now to run->told. */
 void run_tell(cloche_run *run);
 
+/* Make the client's loop watch for room in the input if somebody waits for it (run_input.c). */
+void run_watch_input(cloche_run *run);
+/* Close both ends. */
+void run_drop_input(cloche_run *run);
 /* Take the client. From here on, requests from other threads reach it. */
 void run_begin(cloche_run *run, struct client *client);
 /* Do, in the executing thread, what other threads have asked for. */

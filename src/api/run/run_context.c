@@ -189,7 +189,8 @@ static int begin_interpreter(cloche_run *run, struct cloche_err *err)
 /* A caller that died in its turn may hold the output a moment longer than its place. */
 static int join_when_free(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
-	const struct client_exec what = {.join = run->code->call->file.number, .outputs = true};
+	const struct client_exec what = {
+		.join = run->code->call->file.number, .outputs = true, .cancel_signal = SIGINT};
 	uint64_t until = clock_mono_usec() + PATIENCE;
 
 	for (;;) {

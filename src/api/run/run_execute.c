@@ -95,6 +95,7 @@ void run_begin(cloche_run *run, struct client *client)
 	client_on_warning(client, run->on_warning, run->on_warning_user);
 	client_on_wake(client, run_on_wake, run);
 	atomic_store(&run->client, client);
+	run_watch_input(run);
 	run_tell(run);
 	run->io.write = run_take_output;
 	run->io.user = run;
@@ -233,6 +234,7 @@ static int execute_command(cloche_run *run, struct client_exec *what, struct cli
 
 	what->detached = run->detached;
 	what->note = run->note;
+	what->cancel_signal = SIGKILL;
 	what->code_arg = code_driver_arg(run);
 	/* Output that contains results of code belongs neither in a log nor on record. */
 	if (run->code && code_has_value(run->code))
@@ -358,6 +360,10 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 	if (atomic_exchange(&run->executed, true))
 		return err_set(err, E_USAGE, "a run can be executed only once");
 	r = execute_once(run, err);
+	/* A sandbox of its own would else go on until the run is freed. */
+	if (r == -E_CANCELLED && run->where == RUN_OWN && atomic_load(&run->client))
+		(void)client_stop(atomic_load(&run->client), 0);
+	run_drop_input(run);
 	run_tell(run);
 	atomic_store(&run->over, true);
 	return r;
