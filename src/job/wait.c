@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -116,38 +117,56 @@ static int wait_give_way(struct cloche_job *job, const struct pollfd *fds, nfds_
 	return r;
 }
 
+/* In milliseconds, as poll() takes it. */
+static int wait_left(uint64_t until)
+{
+	uint64_t now;
+
+	if (until == USEC_INFINITY || until == 0)
+		return until == 0 ? 0 : -1;
+	now = clock_mono_usec();
+	return now >= until ? 0
+			    : (int)MIN((until - now + USEC_PER_MSEC - 1) / USEC_PER_MSEC,
+				      (uint64_t)INT_MAX);
+}
+
+/* Give way until one of them is ready. */
+static int wait_in_job(struct cloche_job *job, struct pollfd *fds, nfds_t n, uint64_t until)
+{
+	int r = 0;
+
+	while (r == 0) {
+		int ready;
+
+		if (wait_is_cancelled(job))
+			return -ECANCELED;
+		ready = poll(fds, n, 0);
+		if (ready < 0 && errno != EINTR)
+			return -errno;
+		if (ready > 0 && job->rest > 0) {
+			job->rest--;
+			return ready;
+		}
+		if (ready == 0 && wait_left(until) == 0)
+			return 0;
+		r = ready > 0 ? wait_give_way(job, NULL, 0, 0) : wait_give_way(job, fds, n, until);
+	}
+	return r;
+}
+
 int job_wait(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
-	struct cloche_job *job = current;
-	uint64_t until = timeout_ms < 0 ? USEC_INFINITY
-					: clock_mono_usec() + (unsigned)timeout_ms * USEC_PER_MSEC;
+	uint64_t until = timeout_ms < 0 ? USEC_INFINITY : 0;
+	int r;
 
-	for (;;) {
-		uint64_t now = timeout_ms > 0 ? clock_mono_usec() : 0;
-		int left = timeout_ms <= 0 ? timeout_ms
-			   : now >= until
-				   ? 0
-				   : (int)((until - now + USEC_PER_MSEC - 1) / USEC_PER_MSEC);
-		int r;
-
-		if (job && wait_is_cancelled(job))
-			return -ECANCELED;
-		r = poll(fds, n, job ? 0 : left);
-		if (r < 0 && errno != EINTR)
-			return -errno;
-		if (r == 0 && (!job || left == 0))
-			return 0;
-		if (r > 0 && (!job || job->rest > 0)) {
-			if (job)
-				job->rest--;
-			return r;
-		}
-		if (!job)
-			continue;
-		r = r > 0 ? wait_give_way(job, NULL, 0, 0) : wait_give_way(job, fds, n, until);
-		if (r < 0)
-			return r;
-	}
+	if (timeout_ms > 0)
+		until = clock_mono_usec() + (unsigned)timeout_ms * USEC_PER_MSEC;
+	if (current)
+		return wait_in_job(current, fds, n, until);
+	do
+		r = poll(fds, n, wait_left(until));
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
 }
 
 int job_wait_fd(int fd, short events, int timeout_ms)
