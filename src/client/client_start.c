@@ -20,25 +20,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_OUT = 2 * CTL_MAX_PAYLOAD, MAX_ZOMBIES = 64 };
+enum { MAX_OUT = 2 * CTL_MAX_PAYLOAD };
 
 static pthread_mutex_t zombies_lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t zombies[MAX_ZOMBIES];
+static pid_t *zombies;
+static size_t zombies_n, zombies_cap;
 
-/* Reap the supervisors that have ended, and remember pid (0: none). If the list is full, wait for
+/* Reap the supervisors that have ended, and remember pid (0: none). Without memory for it, wait for
  * pid, which is about to end. */
 static void reap_later(pid_t pid)
 {
 	bool kept = pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0;
+	pid_t *more;
+	size_t n = 0;
 
 	pthread_mutex_lock(&zombies_lock);
-	for (size_t i = 0; i < MAX_ZOMBIES; i++) {
-		if (zombies[i] > 0 && waitpid(zombies[i], NULL, WNOHANG) != 0)
-			zombies[i] = 0;
-		if (zombies[i] == 0 && !kept) {
-			zombies[i] = pid;
-			kept = true;
-		}
+	for (size_t i = 0; i < zombies_n; i++)
+		if (waitpid(zombies[i], NULL, WNOHANG) == 0)
+			zombies[n++] = zombies[i];
+	zombies_n = n;
+	more = kept ? NULL : array_room(zombies, zombies_n, &zombies_cap, sizeof(*zombies));
+	if (more) {
+		zombies = more;
+		zombies[zombies_n++] = pid;
+		kept = true;
 	}
 	pthread_mutex_unlock(&zombies_lock);
 	if (!kept)
