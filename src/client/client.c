@@ -76,6 +76,18 @@ void client_wake(struct client *c)
 	errno = saved;
 }
 
+int client_wake_fd(const struct client *c)
+{
+	return c->wake_fd;
+}
+
+void client_take_wake(struct client *c)
+{
+	uint64_t count;
+
+	(void)!read(c->wake_fd, &count, sizeof(count));
+}
+
 int client_flush_locked(struct client *c)
 {
 	int r = chan_flush(&c->chan);

@@ -183,3 +183,7 @@ int client_resize(struct client *c, uint16_t rows, uint16_t cols);
  * the way to turn SIGINT or SIGWINCH into client_stop, client_signal or client_resize. */
 void client_wake(struct client *c);
 void client_on_wake(struct client *c, void (*cb)(void *user), void *user);
+/* For a wait outside of these functions: a descriptor, borrowed, that is readable after
+ * client_wake(), until it is taken. The hook is then not called for it. */
+int client_wake_fd(const struct client *c);
+void client_take_wake(struct client *c);

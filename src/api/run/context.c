@@ -130,14 +130,16 @@ int context_queue(struct context_file *c, struct cloche_err *err)
 	return r;
 }
 
-int context_is_first(struct context_file *c, struct cloche_err *err)
+int context_wait_first(struct context_file *c, int also_fd, struct cloche_err *err)
 {
-	int r = c->ticket > 1 ? lock(c, F_WRLCK, 1, (off_t)c->ticket - 1, F_OFD_SETLK) : 0;
+	const struct flock before = {.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = 1,
+		.l_len = (off_t)c->ticket - 1};
+	int r = c->ticket > 1 ? job_lock_bytes(c->fd, &before, -1, also_fd) : 0;
 
-	if (r == -EAGAIN || r == -EACCES)
-		return 0;
-	if (r < 0)
-		return err_sys(err, -r, "lock the file of a context");
+	if (r != 0)
+		return r < 0 ? err_sys(err, -r, "lock the file of a context") : 0;
 	r = guard(c, err);
 	unguard(c);
 	return r < 0 ? r : 1;

@@ -26,8 +26,9 @@ _warn_unused_ int context_open(const cloche_instance *instance, const char *name
 
 /* Take a place at the end of the queue. It is released when the file is closed. */
 _warn_unused_ int context_queue(struct context_file *c, struct cloche_err *err);
-/* Return 1 if it is our turn (then the file is read again), 0 if not yet, or an error. */
-_warn_unused_ int context_is_first(struct context_file *c, struct cloche_err *err);
+/* Wait for our turn, or until also_fd is readable. Return 1 if it is our turn (then the file is
+ * read again), 0 if not yet, or an error. */
+_warn_unused_ int context_wait_first(struct context_file *c, int also_fd, struct cloche_err *err);
 /* Return whether a caller uses the context or waits for it. */
 bool context_is_busy(const struct context_file *c);
 

@@ -14,7 +14,7 @@
 
 #include <signal.h>
 
-#define LOOK_AGAIN (5 * USEC_PER_MSEC)     /* the kernel does not report that a lock has gone */
+#define LOOK_AGAIN (5 * USEC_PER_MSEC)     /* whether the output of a dead caller is free */
 #define GRACE (2 * USEC_PER_SEC)           /* from the interrupt to KILL */
 #define ERRORS_PATIENCE (1 * USEC_PER_SEC) /* from the end of one stream to that of the other */
 #define PATIENCE (5 * USEC_PER_SEC)
@@ -145,10 +145,10 @@ static int wait_turn(cloche_run *run, struct cloche_err *err)
 		if (atomic_load(&run->stops) > 0 || atomic_load(&run->signals) > 0)
 			return err_set(err, E_CANCELLED,
 				"stopped before its turn: context %s is busy", call->name);
-		r = context_is_first(&call->file, err);
+		r = context_wait_first(&call->file, client_wake_fd(client_of(run)), err);
 		if (r != 0)
 			break;
-		r = wait_a_moment(run, err);
+		client_take_wake(client_of(run));
 	}
 	call->has_turn = r > 0;
 	return r < 0 ? r : 0;
