@@ -3,9 +3,10 @@
 #define CLOCHE_IMAGE_H
 /* Images that are stored as roots for sandboxes ("image:NAME", cloche_sandbox_set("root")), in the
  * caller's state directory. They come from archives, registries and container engines, are verified
- * by their digests, and each layer is unpacked once. All functions block. Several threads, and
- * several programs, may call them at the same time. An image is named by
- * name[:tag][@sha256:DIGEST], by its digest, or by the beginning of its id. */
+ * by their digests, and each layer is unpacked once. All functions block; in a job
+ * (cloche/job.h) they give way, except while they read and write the disk. A cancelled job stores
+ * nothing. Several threads, and several programs, may call them at the same time. An image is named
+ * by name[:tag][@sha256:DIGEST], by its digest, or by the beginning of its id. */
 
 #include <cloche/error.h>
 #include <stdbool.h>

@@ -79,7 +79,8 @@ CLOCHE_API const char *cloche_image_build_tag(cloche_image_build *build);
 /* Build the image if it does not exist, and return its name ("cloche:HEX", borrowed until the
  * handle is freed). CLOCHE_E_NOT_FOUND: no engine. CLOCHE_E_USAGE: no Dockerfile.
  * CLOCHE_E_CANCELLED: stopped. CLOCHE_E_IMAGE: the engine failed; err has the end of its output.
- * Blocks while the engine works. */
+ * Blocks while the engine works; in a job (cloche/job.h) it gives way, and when the job is
+ * cancelled the engine is ended first. */
 CLOCHE_API int cloche_image_build_ensure(
 	cloche_image_build *build, const char **ret_tag, cloche_err *err);
 /* Store the image as a root for sandboxes (cloche/image.h) under the same name, unless it is stored

@@ -11,9 +11,10 @@
  * nothing runs in them: by the next cleanup of any manager, or the next command that lists
  * sandboxes.
  *
- * Functions may be called by any number of threads at a time, but not in a child that was forked
- * without exec. Functions that return int return 0 or a negated error code and describe the failure
- * in err (which may be NULL). */
+ * Functions may be called by any number of threads at a time, and in any number of jobs of one
+ * thread (cloche/job.h), but not in a child that was forked without exec. A job that waits its turn
+ * gives way, and leaves the queue when it is cancelled. Functions that return int return 0 or a
+ * negated error code and describe the failure in err (which may be NULL). */
 
 #include <stdbool.h>
 #include <stddef.h>

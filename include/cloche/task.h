@@ -4,9 +4,10 @@
 /* A task of an agent: a driver (such as Claude Code) runs headless in a sandbox with a prompt. Its
  * events are streamed and stored in an execution context, and the outcome is classified.
  *
- * cloche_task_execute() blocks; meanwhile cloche_task_stop() may be called from any thread and from
- * a signal handler. After it has returned, a task may be executed again with another prompt;
- * until then, a second cloche_task_execute() fails with CLOCHE_E_BUSY and changes nothing. */
+ * cloche_task_execute() blocks, or gives way in a job (cloche/job.h), whose cancelling ends the
+ * agent at once; meanwhile cloche_task_stop() may be called from any thread and from a signal
+ * handler. After it has returned, a task may be executed again with another prompt; until then, a
+ * second cloche_task_execute() fails with CLOCHE_E_BUSY and changes nothing. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,7 +69,8 @@ CLOCHE_API int cloche_sandbox_create_task(const cloche_sandbox *sb, const char *
 /* Stop all executing tasks of cloche_sandbox_create_task(), like cloche_task_stop(), and return
  * when they have ended; for their threads, execution ends normally with the detail "cancelled".
  * Until the next startup, executing one fails with CLOCHE_E_CANCELLED. Tasks of cloche_task_new()
- * are not affected. Cannot fail: returns 0. */
+ * are not affected. CLOCHE_E_CANCELLED: this was called in a job (cloche/job.h) that was cancelled
+ * before they had ended. CLOCHE_E_SYSTEM: it could not wait. All are asked to stop in any case. */
 CLOCHE_API int cloche_sandbox_shutdown(cloche_sandbox *sb, cloche_err *err);
 
 /* Set an option by its name (that of cloche-agent(1)); value is copied, and NULL removes the
