@@ -11,7 +11,7 @@
  *   loop: poll cloche_job_fd(job) for POLLIN; when it is readable, call cloche_job_dispatch(job)
  *   cloche_job_free(job);
  *
- * Each job has a stack of its own (256 KiB, of which only what is used takes memory) and two
+ * Each job has a stack of its own (1 MiB, of which only what is used takes memory) and two
  * descriptors. Callbacks that the caller has set for a run, a task, files and so on are not called
  * on that stack, but on the stack of cloche_job_dispatch()'s caller; only fn itself runs on it, so
  * fn must not enter the interpreter of a language that checks where its stack is. A callback must

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/json.h"
 #include "job/job.h"
 #include "tap.h"
 
@@ -399,6 +400,34 @@ static void test_two_jobs_of_one_thread_want_one_lock(void)
 	unlink(path);
 }
 
+/* --- the stack --- */
+
+/* What a hostile agent prints: as deep as jansson reads. */
+static int deep_json_job(void *user, cloche_err *err)
+{
+	enum { DEPTH = 2047 };
+	_cleanup_(buf_donep) struct buf in = BUF_INIT(1 << 20), out = BUF_INIT(16 << 20);
+	_cleanup_json_ json_t *value = NULL;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < DEPTH; i++)
+		r = buf_add_str(&in, i % 2 ? STR("{\"a\":") : STR("["));
+	if (r == 0)
+		r = buf_add_str(&in, STR("1"));
+	for (int i = DEPTH; r == 0 && i-- > 0;)
+		r = buf_add_str(&in, i % 2 ? STR("}") : STR("]"));
+	check_int(r, 0);
+	check_int(json_text_read(buf_str(&in), 0, &value, NULL), 0);
+	check_int(json_text_write(&out, value, 2), 0);
+	check(buf_len(&out) > buf_len(&in));
+	return 0;
+}
+
+static void test_deep_json_fits_on_the_stack(void)
+{
+	check_int(run(deep_json_job, NULL), 0);
+}
+
 /* --- callbacks --- */
 
 static bool on_own_stack(void)
@@ -671,6 +700,7 @@ int main(void)
 	run_test(test_two_jobs_of_one_thread_want_one_lock);
 	run_test(test_a_lock_is_waited_for_so_long_and_no_longer);
 	run_test(test_bytes_are_locked_too);
+	run_test(test_deep_json_fits_on_the_stack);
 	run_test(test_callbacks_are_called_on_the_callers_stack);
 	run_test(test_callbacks_have_arguments_and_answers);
 	run_test(test_a_job_may_drive_another);
