@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "fs/fs.h"
+#include "job/job.h"
 #include "room/cgroup-file.h"
 #include "room/cgroup-scope.h"
 #include "room/cgroup.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SCOPE_SUFFIX ".scope"
@@ -81,7 +81,6 @@ static void remove_group(const char *dir, int unused)
 /* Remove dir and what is below it: the inner group, and those that the room made there. */
 static int remove_dir(const char *dir, uint64_t patience_usec)
 {
-	const struct timespec pause = {.tv_nsec = 500000};
 	uint64_t end = clock_mono_usec() + patience_usec;
 	_cleanup_(freep) char *inner = fs_join(dir, CGROUP_INNER);
 
@@ -92,7 +91,11 @@ static int remove_dir(const char *dir, uint64_t patience_usec)
 			return 0;
 		if (errno != EBUSY || clock_mono_usec() >= end)
 			return -errno;
-		nanosleep(&pause, NULL);
+		/* Its processes are dying. Groups of version 1 do not tell when the last one has
+		 * gone. */
+		job_hold_cancel();
+		(void)!job_wait(NULL, 0, 1);
+		job_release_cancel();
 		each_below(dir, CGROUP_DEPTH_MAX, remove_group, 0);
 	}
 	return 0;

@@ -6,16 +6,16 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/strv.h"
+#include "job/job.h"
 #include "provider/program/operations.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_MSEC = 200 /* how often to ask whether the caller has given up */ };
+#define LOOK_MSEC ((uint64_t)200) /* how often to ask whether the caller has given up */
 
 char **process_settings(char *const *env)
 {
@@ -120,11 +120,15 @@ static bool is_complete(const struct process *run)
 	       buf_data(&run->answer)[buf_len(&run->answer) - 1] == '\n';
 }
 
+/* A supervisor has to ask whether its client has given up; in the library, a job is cancelled. */
+static bool may_give_up(const struct process *run)
+{
+	return run->ask.spec && run->ask.spec->given_up;
+}
+
 static bool has_given_up(const struct process *run)
 {
-	const struct room_spec *spec = run->ask.spec;
-
-	return spec && spec->given_up && spec->given_up(spec->born_user);
+	return may_give_up(run) && run->ask.spec->given_up(run->ask.spec->born_user);
 }
 
 /* Return 1 if the program has ended after its answer, 2 if other is readable, 0 if neither, or
@@ -133,17 +137,17 @@ static int talk(struct process *run, int other)
 {
 	struct pollfd p[] = {{.fd = run->answered ? run->pidfd : run->from, .events = POLLIN},
 		{.fd = run->to, .events = POLLOUT}, {.fd = other, .events = POLLIN}};
-	uint64_t now = clock_mono_usec();
+	uint64_t now = clock_mono_usec(), left;
 	int r;
 
 	if (now >= run->until)
 		return -ETIMEDOUT;
 	if (has_given_up(run))
 		return -ECANCELED;
-	r = poll(p, ARRAY_SIZE(p),
-		(int)MIN((run->until - now) / USEC_PER_MSEC + 1, (uint64_t)LOOK_MSEC));
+	left = (run->until - now) / USEC_PER_MSEC + 1;
+	r = job_wait(p, ARRAY_SIZE(p), (int)(may_give_up(run) ? MIN(left, LOOK_MSEC) : left));
 	if (r <= 0)
-		return r == 0 || errno == EINTR ? 0 : -errno;
+		return r;
 	if (p[1].revents)
 		write_some(run);
 	if (p[2].revents)
@@ -205,8 +209,10 @@ int process_end(struct process *run, struct words_answer *ret, struct cloche_err
 	fd_close(run->pidfd);
 	if (run->trouble < 0)
 		kill(-run->pid, SIGKILL);
-	while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	/* It has ended, or has just been killed. */
+	job_hold_cancel();
+	(void)!job_wait_child(run->pid, &status);
+	job_release_cancel();
 	if (run->trouble == -ETIMEDOUT)
 		r = err_set(err, E_PROTOCOL, "provider %s did not answer %s in %d s", name, verb,
 			run->ask.patience_sec);
