@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/test-job.h"
+#include "job/job.h"
 
 #include <grp.h>
+#include <poll.h>
 #include <sys/prctl.h>
 
 char marker[32], group_prefix[64], base[TAP_DIR_BYTES], runtime[160];
@@ -182,6 +184,32 @@ static void copy_program(const char *build, const char *name)
 	must(chmod(to, 0755) == 0);
 }
 
+#ifdef CLOCHE_HAS_JOBS
+static int test_job(void *user, cloche_err *err)
+{
+	void (*const *test)(void) = user;
+
+	(*test)();
+	return 0;
+}
+
+/* Run a test inside of a job, so that the functions under test give way where they wait. */
+static void run_in_job(void (*test)(void))
+{
+	cloche_job *job = NULL;
+
+	must(cloche_job_start(test_job, &test, &job, NULL) == 0);
+	while (cloche_job_dispatch(job, NULL) > 0) {
+		struct pollfd p = {.fd = cloche_job_fd(job), .events = POLLIN};
+
+		must(poll(&p, 1, -1) == 1);
+	}
+	cloche_job_free(job);
+}
+#else
+static void (*const run_in_job)(void (*test)(void)) = NULL;
+#endif
+
 void set_up(void)
 {
 	char self[512];
@@ -192,6 +220,8 @@ void set_up(void)
 	self[n] = '\0';
 	slash = strrchr(self, '/');
 	*slash = '\0';
+	if (getenv("CLOCHE_TEST_IN_JOB"))
+		tap_around = run_in_job;
 	tap_dir(base);
 	must(chmod(base, 0755) == 0);
 	copy_program(self, "cloche-supervisor");

@@ -135,11 +135,16 @@ void tap_skip(const char *reason)
 	skipped = reason;
 }
 
+void (*tap_around)(void (*fn)(void));
+
 void tap_run(const char *name, void (*fn)(void))
 {
 	tap_ok_now = true;
 	skipped = NULL;
-	fn();
+	if (tap_around)
+		tap_around(fn);
+	else
+		fn();
 	tap_count++;
 	tap_failed += !tap_ok_now;
 	printf("%sok %d - %s%s%s\n", tap_ok_now ? "" : "not ", tap_count, name,

@@ -51,6 +51,9 @@ void tap_run(const char *name, void (*fn)(void));
 
 #define run_test(fn) tap_run(#fn, (fn))
 
+/* What calls each test from now on; NULL (the default): it is called directly. */
+extern void (*tap_around)(void (*fn)(void));
+
 enum { TAP_DIR_BYTES = 64 };
 
 /* Make a directory of this program's own in $TMPDIR (else /tmp), of mode 0700, and write its path.
