@@ -268,7 +268,7 @@ static int on_watch(struct files_run *run, const struct chan_frame *frame, struc
 		return files_malformed(run->f, err);
 	w->is_ready = true;
 	if (w->ready)
-		w->ready(w->user);
+		job_call(w->ready, w->user);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cloche/code.h>
 #include <cloche/files.h>
+#include <cloche/fork.h>
 #include <cloche/instance.h>
 #include <cloche/run.h>
 
@@ -424,6 +425,127 @@ static void test_input_that_cannot_be_written(void)
 	cloche_run_free(run);
 }
 
+/* --- what waits for somebody else --- */
+
+static bool watching;
+static int seen, followed, forked;
+
+static void on_ready(void *user)
+{
+	check(!job_is_here());
+	watching = true;
+}
+
+static bool on_change(const cloche_files_event *event, void *user)
+{
+	check(!job_is_here());
+	seen++;
+	return false;
+}
+
+static int watch_job(void *user, cloche_err *e)
+{
+	cloche_files *f = NULL;
+	int r = cloche_files_open(box, 0, 0, &f, e);
+
+	if (r == 0)
+		r = cloche_files_watch(f, "/tmp", false, on_ready, on_change, NULL, e);
+	cloche_files_close(f);
+	return r;
+}
+
+static bool on_log(bool is_stderr, uint64_t offset, const void *data, size_t n, void *user)
+{
+	check(!job_is_here());
+	followed += (int)n;
+	return true;
+}
+
+/* Until the command ends. */
+static int follow_job(void *user, cloche_err *e)
+{
+	const char *argv[] = {"sh", "-c", "for i in 1 2 3 4; do echo $i; sleep 0.1; done", NULL};
+	cloche_run *run = NULL;
+	cloche_log *log = NULL;
+	int r = cloche_run_new_in(box, argv, &run, e);
+
+	if (r == 0) {
+		cloche_run_set_detached(run, true);
+		r = cloche_run_execute(run, e);
+	}
+	if (r == 0)
+		r = cloche_log_open(box, cloche_run_result(run)->number, &log, e);
+	if (r == 0)
+		r = cloche_log_follow(log, 0, on_log, NULL, NULL, e);
+	cloche_log_free(log);
+	cloche_run_free(run);
+	return r;
+}
+
+static bool on_fork(const cloche_instance *fork, void *user)
+{
+	check(!job_is_here());
+	forked++;
+	check_int(cloche_instance_remove(fork, true, &err), 0); /* blocks, as in any callback */
+	return true;
+}
+
+static int fork_job(void *user, cloche_err *e)
+{
+	const cloche_fork_options options = {.count = 1};
+
+	return cloche_instance_fork(box, &options, on_fork, NULL, NULL, e);
+}
+
+static int write_job(void *user, cloche_err *e)
+{
+	cloche_files *f = NULL;
+	int r = cloche_files_open(box, 0, 0, &f, e);
+
+	if (r == 0)
+		r = cloche_files_write(f, "/tmp/seen", 0, 0644, cloche_from_data("x", 1), e);
+	cloche_files_close(f);
+	return r;
+}
+
+static void test_a_watch_a_log_and_a_fork(void)
+{
+	cloche_job_fn fns[] = {watch_job, follow_job, fork_job, write_job};
+	cloche_job *jobs[4] = {NULL};
+	struct pollfd fds[4];
+	int left = 0;
+
+	watching = false;
+	seen = followed = forked = 0;
+	for (int i = 0; i < 4; i++)
+		fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+	for (int begun = 0; begun < 4 || left > 0;) {
+		if (begun < 3 || (begun == 3 && watching)) {
+			must(cloche_job_start(fns[begun], NULL, &jobs[begun], &err) == 0);
+			fds[begun].fd = cloche_job_fd(jobs[begun]);
+			begun++;
+			left++;
+		}
+		must(poll(fds, 4, 20000) > 0);
+		for (int i = 0; i < 4; i++) {
+			int r = fds[i].fd >= 0 && fds[i].revents
+					? cloche_job_dispatch(jobs[i], &err)
+					: 1;
+
+			if (r > 0)
+				continue;
+			if (r < 0)
+				tap_fail("%d: %s", i, err.message);
+			fds[i].fd = -1;
+			left--;
+		}
+	}
+	check(seen == 1 && followed == 8 && forked == 1);
+	for (int i = 0; i < 4; i++)
+		cloche_job_free(jobs[i]);
+	check_int(waits, 0);
+}
+
 /* --- ends --- */
 
 static void test_a_cancelled_command_is_killed(void)
@@ -473,6 +595,7 @@ static void everything(void)
 	run_test(test_input_that_nobody_wants);
 	run_test(test_a_talk);
 	run_test(test_input_that_cannot_be_written);
+	run_test(test_a_watch_a_log_and_a_fork);
 	run_test(test_a_cancelled_command_is_killed);
 	run_test(test_the_sandbox_is_made_and_removed_by_jobs);
 }
