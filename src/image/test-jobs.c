@@ -7,6 +7,7 @@
 #include "base/macro.h"
 #include "base/rand.h"
 #include "fs/fs.h"
+#include "nowait.h"
 #include "tap.h"
 
 #include <cloche/image.h>
@@ -151,6 +152,7 @@ static void drive(struct one *all, int n, cloche_job_fn fn)
 	printf("# %d of %d were given up, %d callbacks\n", running, n, told);
 	check(told > 0);
 	check_int(elsewhere, 0);
+	check_int(nowait_waits, 0);
 	check(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
 	fd_close(set);
 }

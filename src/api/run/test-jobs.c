@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs, commands in one sandbox, transfers of files and code in contexts, all at once in one thread
- * with one poll loop. The linker puts functions of this file in the place of those with which a
- * process waits (see meson.build): inside of a job none of them may be called so that it waits. */
+ * with one poll loop, and nothing keeps that thread waiting (tests/lib/nowait.h). */
 #include "client/test-job.h"
 #include "job/job.h"
+#include "nowait.h"
 
 #include <cloche/code.h>
 #include <cloche/files.h>
@@ -20,69 +20,6 @@ enum { ALL = RUNS + EXECS + TRANSFERS + CALLS, FILE_BYTES = 300000 };
 
 static cloche_err err;
 static cloche_instance *box;
-
-/* --- nothing waits --- */
-
-static int waits;
-
-static bool may_wait(bool waiting)
-{
-	waits += waiting && job_is_here();
-	return true;
-}
-
-int __real_poll(struct pollfd *fds, nfds_t n, int timeout);
-int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
-int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
-{
-	may_wait(timeout != 0);
-	return __real_poll(fds, n, timeout);
-}
-
-int __real___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t bytes);
-int __wrap___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t bytes);
-int __wrap___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t bytes)
-{
-	may_wait(timeout != 0);
-	return __real___poll_chk(fds, n, timeout, bytes);
-}
-
-int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
-int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
-int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
-{
-	may_wait(timeout != 0);
-	return __real_epoll_wait(fd, events, n, timeout);
-}
-
-int __real_nanosleep(const struct timespec *t, struct timespec *left);
-int __wrap_nanosleep(const struct timespec *t, struct timespec *left);
-int __wrap_nanosleep(const struct timespec *t, struct timespec *left)
-{
-	may_wait(true);
-	return __real_nanosleep(t, left);
-}
-
-int __real_flock(int fd, int how);
-int __wrap_flock(int fd, int how);
-int __wrap_flock(int fd, int how)
-{
-	may_wait(!(how & (LOCK_NB | LOCK_UN)));
-	return __real_flock(fd, how);
-}
-
-/* A child whose end is known does not make anybody wait. */
-pid_t __real_waitpid(pid_t pid, int *status, int flags);
-pid_t __wrap_waitpid(pid_t pid, int *status, int flags);
-pid_t __wrap_waitpid(pid_t pid, int *status, int flags)
-{
-	siginfo_t end = {0};
-
-	if (job_is_here() && !(flags & WNOHANG))
-		may_wait(waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | WNOWAIT) < 0 ||
-			 end.si_pid != pid);
-	return __real_waitpid(pid, status, flags);
-}
 
 static int threads(void)
 {
@@ -251,7 +188,7 @@ static void drive(int cancel)
 	printf("# at most %d threads\n", most);
 	for (int i = 0; i < ALL; i++)
 		free_one(&all[i]);
-	check_int(waits, 0);
+	check_int(nowait_waits, 0);
 }
 
 static int box_make(void *user, cloche_err *e)
@@ -543,7 +480,7 @@ static void test_a_watch_a_log_and_a_fork(void)
 	check(seen == 1 && followed == 8 && forked == 1);
 	for (int i = 0; i < 4; i++)
 		cloche_job_free(jobs[i]);
-	check_int(waits, 0);
+	check_int(nowait_waits, 0);
 }
 
 /* --- ends --- */
@@ -583,7 +520,7 @@ static void test_the_sandbox_is_made_and_removed_by_jobs(void)
 	check(becomes_zero(count_dirs));
 	check(becomes_zero(count_marked));
 	check_int(threads(), 1);
-	check_int(waits, 0);
+	check_int(nowait_waits, 0);
 }
 
 static void everything(void)

@@ -4,6 +4,7 @@
  * test-tasks.c. */
 #include "api/manager/test-managers.h"
 #include "client/test-job.h"
+#include "nowait.h"
 
 #include <cloche/job.h>
 #include <cloche/task.h>
@@ -172,6 +173,7 @@ static void test_two_hundred_in_one_loop(void)
 		}
 	}
 	check(in_order);
+	check_int(nowait_waits, 0);
 	check(victims >= TASKS / 7);
 	check_int(count_in("/proc/self/task"), threads);
 	check(becomes_zero(count_dirs));
