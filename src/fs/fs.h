@@ -62,7 +62,7 @@ struct fs_removal {
 };
 
 /* Remove name in dirfd with everything below it, however deep. Links are removed, not followed;
- * mounts are not entered (-EBUSY). Return 0 or -errno. */
+ * what is mounted in it is kept (-EBUSY). Return 0 or -errno. */
 _warn_unused_ int fs_remove(int dirfd, const char *name, const struct fs_removal *how);
 
 /* The same with force. A missing tree is fine. */
