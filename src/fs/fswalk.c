@@ -188,30 +188,27 @@ static void fswalk_close_some(struct fswalk *w)
 	}
 }
 
-/* Takes fd. */
-static int fswalk_list(struct level *l, int fd)
+/* Takes *fd if it succeeds. */
+static int fswalk_list(struct level *l, int *fd)
 {
-	int r;
-
-	l->list = fdopendir(fd);
-	if (l->list)
-		return 0;
-	r = -errno;
-	fd_close(fd);
-	return r;
+	l->list = fdopendir(*fd);
+	if (!l->list)
+		return -errno;
+	*fd = -1;
+	return 0;
 }
 
-/* Takes fd. path_n: the length of its path. */
-static int fswalk_push(struct fswalk *w, int fd, const struct stat *st, int old_mode, size_t path_n)
+/* Takes *fd if there is a new level, which may be so after a failure, too. path_n: the length of
+ * its path. */
+static int fswalk_push(
+	struct fswalk *w, int *fd, const struct stat *st, int old_mode, size_t path_n)
 {
 	struct level *l = array_room(w->levels, w->depth, &w->cap, sizeof(*l));
 	const struct fswalk_how *how = w->how;
 	int r;
 
-	if (!l) {
-		fd_close(fd);
+	if (!l)
 		return -ENOMEM;
-	}
 	w->levels = l;
 	l += w->depth;
 	*l = (struct level){.device = st->st_dev,
@@ -260,8 +257,7 @@ static int fswalk_enter(struct fswalk *w, const struct fswalk_entry *e)
 	if (!bar && w->how->entered)
 		r = w->how->entered(w->how->user, e, fd, &st);
 	if (!bar && r == 0)
-		return fswalk_push(
-			w, TAKE_FD(fd), &st, mode, (size_t)(e->name - e->path) + strlen(e->name));
+		r = fswalk_push(w, &fd, &st, mode, (size_t)(e->name - e->path) + strlen(e->name));
 	if (fd >= 0)
 		fswalk_give_back(w, fd, mode);
 	return bar ? fswalk_missed(w, e, bar) : r;
@@ -304,7 +300,7 @@ static int fswalk_open_again(struct fswalk *w, int dir, struct level *l)
 static int fswalk_reopen(struct fswalk *w, size_t *ret_failed)
 {
 	size_t at = w->depth - 1;
-	_cleanup_fd_ int kept = -1;
+	_cleanup_fd_ int kept = -1, fd = -1;
 	int dir;
 
 	while (!w->levels[at - 1].list)
@@ -312,16 +308,17 @@ static int fswalk_reopen(struct fswalk *w, size_t *ret_failed)
 	dir = dirfd(w->levels[at - 1].list);
 	for (; at < w->depth; at++) {
 		struct level *l = &w->levels[at];
-		int fd = fswalk_open_again(w, dir, l), r = fd;
+		int r;
 
 		*ret_failed = at;
+		fd = r = fswalk_open_again(w, dir, l);
 		kept = fd_close(kept);
 		if (fd >= 0 && !fswalk_keeps(at, w->depth)) {
-			dir = kept = fd;
+			dir = kept = TAKE_FD(fd);
 			continue;
 		}
 		if (fd >= 0)
-			r = fswalk_list(l, fd);
+			r = fswalk_list(l, &fd);
 		if (r < 0)
 			return r;
 		dir = dirfd(l->list);
@@ -416,14 +413,23 @@ int fswalk(int dir, const char *name, const struct fswalk_how *how)
 {
 	struct fswalk w = {.how = how};
 	struct stat st;
-	int mode, fd = fswalk_open(&w, dir, *name ? name : ".", &mode, &st), r = fd;
+	int mode, r;
+	_cleanup_fd_ int fd = r = fswalk_open(&w, dir, *name ? name : ".", &mode, &st);
 
 	if (fd >= 0)
-		r = fswalk_push(&w, fd, &st, mode, 0);
+		r = fswalk_push(&w, &fd, &st, mode, 0);
+	if (fd >= 0)
+		fswalk_give_back(&w, fd, mode);
 	while (r == 0 && w.depth)
 		r = fswalk_step(&w);
-	while (w.depth)
+	while (w.depth) {
+		size_t failed;
+
+		/* One that has a mode to be given back may be closed. */
+		if (!fswalk_lowest(&w)->list && fswalk_lowest(&w)->mode >= 0)
+			(void)!fswalk_reopen(&w, &failed);
 		fswalk_drop(&w);
+	}
 	free(w.levels);
 	free(w.path);
 	return r;

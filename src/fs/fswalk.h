@@ -56,7 +56,7 @@ enum fswalk_stay {
  * valid during the call. */
 struct fswalk_how {
 	mode_t need;  /* a directory without these bits gets them if it is ours (0500, 0700); 0 */
-	bool restore; /* and loses them when it is left */
+	bool restore; /* and loses them when it is left, or the walk ends; not if it was moved */
 	enum fswalk_stay stay;
 	size_t levels; /* the most directories below each other, with the top; 0: any number */
 	size_t names;  /* the most names that are read in all; a directory that has more is told as

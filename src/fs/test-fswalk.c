@@ -543,6 +543,42 @@ static int closed_deep(void)
 	return 0;
 }
 
+/* However the walk ends, a mode is given back: of "deep/d", which is far above by then. */
+static void check_given_back(int (*entry_fn)(void *user, const struct fswalk_entry *e), int want)
+{
+	unsigned n = 0;
+	const struct fswalk_how how = {
+		.need = 0500, .restore = true, .user = &n, .entry = entry_fn};
+	int r;
+
+	must(fchmodat(top_fd, "deep/d", 0300, 0) == 0);
+	r = fswalk(top_fd, "deep", &how);
+	check(r == (torture_failed ? -ENOMEM : want));
+	check_int(mode_of("deep/d"), 0300);
+	must(fchmodat(top_fd, "deep/d", 0700, 0) == 0);
+}
+
+static int end_when_deep(void *user, const struct fswalk_entry *e)
+{
+	if (e->depth == 3 * FSWALK_OPEN)
+		return 17;
+	return e->type == DT_DIR ? FSWALK_INTO : 0;
+}
+
+static void walk_closed(void)
+{
+	check_given_back(count, 0);
+}
+
+static void modes_are_given_back(void)
+{
+	make_levels("deep", 4 * FSWALK_OPEN);
+	check_given_back(count, 0);
+	check_given_back(end_when_deep, 17);
+	torture(walk_closed);
+	check_int(fs_remove_tree(top_fd, "deep"), 0);
+}
+
 static void closed_directories(void)
 {
 	must(fchmod(top_fd, 0711) == 0 && mkdirat(top_fd, "free", 0700) == 0);
@@ -665,6 +701,7 @@ int main(void)
 	run_test(bounded_names);
 	run_test(names_that_are_known);
 	run_test(closed_directories);
+	run_test(modes_are_given_back);
 	run_test(a_mount_inside);
 	run_test(removal_keeps_mounts);
 	run_test(survives_lack_of_memory);
