@@ -39,9 +39,10 @@ static bool take(const cloche_instance *fork, void *user)
 
 static int fork_it(const cloche_instance *sandbox, struct forks *f, cloche_err *err)
 {
-	const cloche_fork_options options = {.count = 2};
+	cloche_fork_options options = CLOCHE_FORK_INIT;
 	int r = run(sandbox, "echo one > /tmp/file", err);
 
+	options.count = 2;
 	if (r == 0)
 		r = cloche_instance_fork(sandbox, &options, take, NULL, f, err);
 	if (r == 0)

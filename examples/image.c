@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_sandbox *sandbox = cloche_sandbox_new();
 	struct loaded loaded = {""};
-	struct cloche_image_loading loading = {.stored = on_stored, .user = &loaded};
+	struct cloche_image_loading loading = CLOCHE_IMAGE_LOADING_INIT;
 	cloche_run *run = NULL;
 	const cloche_result *end;
 	int r;
@@ -34,6 +34,8 @@ int main(int argc, char **argv)
 		cloche_sandbox_free(sandbox);
 		return 2;
 	}
+	loading.stored = on_stored;
+	loading.user = &loaded;
 	r = cloche_image_load(argv[1], -1, &loading, &err);
 	if (r == 0)
 		r = cloche_sandbox_set(sandbox, "root", loaded.root, &err);

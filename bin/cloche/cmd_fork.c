@@ -141,7 +141,7 @@ const struct command command_fork = {
 		"  cloche fork dev 3 --name try\n"
 		"  cloche exec try-1 -- make test",
 	.tables = {&(const struct option_table){"Options", options}},
-	.ctx = &(struct fork_options){{0}},
+	.ctx = &(struct fork_options){.o = CLOCHE_FORK_INIT},
 	.run = main_fork,
 	.done = fork_done,
 };

@@ -90,8 +90,11 @@ static int image_get(
 	const struct image_options *o, const char *source, const char *name, cloche_err *err)
 {
 	struct showing s = {.o = o, .progress.began = now_usec(), .documents = json_array()};
-	struct cloche_image_loading loading = {
-		.name = o->name, .step = on_step, .stored = on_stored, .user = &s};
+	struct cloche_image_loading loading = {.size = sizeof(loading),
+		.name = o->name,
+		.step = on_step,
+		.stored = on_stored,
+		.user = &s};
 	int r;
 
 	s.progress.on_terminal = !o->quiet && isatty(STDERR_FILENO);

@@ -21,6 +21,12 @@ enum cloche_error_code {
 #undef CLOCHE_ERROR
 };
 
+/* A struct that the caller fills for the library begins with its size, which its initializer
+ * (CLOCHE_..._INIT) sets along with the defaults. Later versions append members; those that an
+ * older program does not have keep their defaults. If a newer program sets a member that the
+ * library does not know, the function fails with CLOCHE_E_UNSUPPORTED; with CLOCHE_E_USAGE if no
+ * size is set. */
+
 /* Describes a failure. The caller allocates it and sets it to zero (or CLOCHE_ERR_INIT) before the
  * first use; the function that fails fills it. Functions return 0 or the negated code. */
 typedef struct cloche_err {

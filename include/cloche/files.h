@@ -109,7 +109,8 @@ typedef int (*cloche_files_sink)(void *user, const void *data, size_t length);
  * abort (CLOCHE_E_CANCELLED); nothing is written then. */
 typedef long (*cloche_files_source)(void *user, void *data, size_t size);
 
-/* Where data comes from: from fn if it is not NULL, else from the descriptor fd up to its end if fd
+/* Where data comes from; made by one of the functions below, and passed by value, so it never
+ * changes: from fn if it is not NULL, else from the descriptor fd up to its end if fd
  * is not negative, else length bytes at data. Everything is borrowed for the call that takes it. */
 typedef struct cloche_source {
 	const void *data;

@@ -5,6 +5,7 @@
  * variables and storage. Each fork has its own lifetime and its own operation log. */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "error.h"
 #include "files.h"
@@ -18,6 +19,7 @@ extern "C" {
 enum { CLOCHE_FORKS_MAX = 100, CLOCHE_SNAPSHOTS_MAX = 32 };
 
 typedef struct cloche_fork_options {
+	size_t size;      /* of this struct; error.h */
 	unsigned count;   /* 0 means 1; at most CLOCHE_FORKS_MAX */
 	const char *name; /* if count > 1, "-1", "-2", ... is appended; NULL: none */
 	/* True: host directories that the sandbox may write to are mounted in the forks too. False:
@@ -29,6 +31,11 @@ typedef struct cloche_fork_options {
 	cloche_files_progress_fn progress; /* called with the bytes copied so far; may be NULL */
 	void *progress_user;
 } cloche_fork_options;
+
+#define CLOCHE_FORK_INIT                                                                           \
+	{                                                                                          \
+		sizeof(cloche_fork_options), 0, NULL, false, NULL, NULL, NULL                      \
+	}
 
 /* Receives each complete fork; the handle is borrowed for the call. Returns false to stop. */
 typedef bool (*cloche_fork_fn)(const cloche_instance *fork, void *user);

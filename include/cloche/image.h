@@ -43,6 +43,7 @@ CLOCHE_API int cloche_image_find(const char *name, cloche_image **ret, cloche_er
 CLOCHE_API void cloche_image_free(cloche_image *image);
 
 struct cloche_image_loading {
+	size_t size;               /* of this struct; error.h */
 	const char *name;          /* replaces the image's own name; NULL: keep that */
 	cloche_image_step_fn step; /* may be NULL */
 	cloche_image_fn stored;    /* called for each image at the end; may be NULL */
@@ -51,6 +52,11 @@ struct cloche_image_loading {
 	 * out. */
 	uint64_t owners_noted, devices_left_out;
 };
+
+#define CLOCHE_IMAGE_LOADING_INIT                                                                  \
+	{                                                                                          \
+		sizeof(struct cloche_image_loading), NULL, NULL, NULL, NULL, 0, 0                  \
+	}
 
 /* Load an OCI layout (a directory or an archive) or the output of `docker save` or `podman save`.
  * source is a path; if it is NULL, read an archive from the descriptor fd (borrowed) to its end.

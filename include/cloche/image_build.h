@@ -30,7 +30,7 @@ typedef void (*cloche_image_line_fn)(const char *line, void *user);
 
 /* What is built, and how. CLOCHE_IMAGE_BUILD_INIT has the defaults. */
 typedef struct cloche_image_build_options {
-	size_t size; /* of this struct: later versions append members */
+	size_t size; /* of this struct; error.h */
 	const void *dockerfile;
 	size_t dockerfile_length; /* at most 1 MiB */
 	/* podman, buildah, docker, or another program that takes docker's arguments, by name or

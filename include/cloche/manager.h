@@ -59,7 +59,7 @@ CLOCHE_API cloche_sandbox *cloche_manager_configure(const cloche_manager *manage
 
 /* What can be set. CLOCHE_MANAGER_OPTIONS_INIT leaves everything as it is. */
 typedef struct cloche_manager_options {
-	size_t size;       /* of this struct: later versions append members */
+	size_t size;       /* of this struct; error.h */
 	uint64_t max_runs; /* how many may run at a time; 0: no limit */
 	/* Milliseconds after which a sandbox counts as left over if its program has died. Applies
 	 * to sandboxes that are made from now on. */
@@ -79,8 +79,7 @@ typedef struct cloche_manager_options {
 			CLOCHE_MANAGER_UNCHANGED, CLOCHE_MANAGER_UNCHANGED, -1                     \
 	}
 
-/* Set options (borrowed for the call). CLOCHE_E_USAGE: size is not that of
- * CLOCHE_MANAGER_OPTIONS_INIT. */
+/* Set options (borrowed for the call). */
 CLOCHE_API int cloche_manager_set_options(
 	cloche_manager *manager, const cloche_manager_options *options, cloche_err *err);
 

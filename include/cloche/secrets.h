@@ -40,6 +40,7 @@ CLOCHE_API int cloche_secrets_add(cloche_secrets *secrets, const char *name, con
 
 /* AWS credentials. */
 typedef struct cloche_aws_credential {
+	size_t size; /* of this struct; error.h */
 	const char *access_key_id, *secret_access_key;
 	const char *session_token; /* NULL or "": none */
 	/* The variables that hold them inside; NULL: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
@@ -48,6 +49,11 @@ typedef struct cloche_aws_credential {
 	const char *const *hosts; /* ends with NULL */
 	bool allow_foreign_credentials;
 } cloche_aws_credential;
+
+#define CLOCHE_AWS_CREDENTIAL_INIT                                                                 \
+	{                                                                                          \
+		sizeof(cloche_aws_credential), NULL, NULL, NULL, NULL, NULL, NULL, NULL, false     \
+	}
 
 /* Add AWS credentials. The room gets surrogates of all of them in these variables (the token's is
  * always 512 characters). Requests that it signs with these (Signature Version 4 or 4A) are
@@ -65,6 +71,7 @@ CLOCHE_API int cloche_secrets_add_aws_from_env(
 
 /* An installation of a GitHub App. Arrays end with NULL; all but hosts may be NULL. */
 typedef struct cloche_github_app {
+	size_t size;        /* of this struct; error.h */
 	const char *app_id; /* or the client id */
 	const char *installation_id;
 	const char *private_key; /* PEM, RSA */
@@ -74,6 +81,11 @@ typedef struct cloche_github_app {
 	const char *const *hosts;        /* hosts to which the token may be sent */
 	bool allow_foreign_credentials;
 } cloche_github_app;
+
+#define CLOCHE_GITHUB_APP_INIT                                                                     \
+	{                                                                                          \
+		sizeof(cloche_github_app), NULL, NULL, NULL, NULL, NULL, NULL, NULL, false         \
+	}
 
 /* Add a GitHub App. The variable `name` inside holds a surrogate token. The broker obtains a real
  * token when a request first uses the surrogate, and puts it into the Authorization header. A

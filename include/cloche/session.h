@@ -52,9 +52,10 @@ CLOCHE_API const char *cloche_session_json(cloche_session *session);
 CLOCHE_API int cloche_session_set_model(
 	cloche_session *session, const char *model, cloche_err *err);
 
-/* The reply of one agent run. Everything is borrowed for the call; zero it before you fill it.
+/* The reply of one agent run. Everything is borrowed for the call.
  * Bytes that are not UTF-8 become U+FFFD. */
 typedef struct cloche_session_reply {
+	size_t size;            /* of this struct; error.h */
 	const char *session_id; /* NULL: from events (the last result, else system/init) */
 	uint64_t duration_ms;
 	double total_cost_usd; /* 0 or more, finite */
@@ -67,6 +68,12 @@ typedef struct cloche_session_reply {
 	size_t events_length;      /* in bytes. Lines that are not events are left out, and so is
 				    * everything beyond 64 MiB of memory */
 } cloche_session_reply;
+
+#define CLOCHE_SESSION_REPLY_INIT                                                                  \
+	{                                                                                          \
+		sizeof(cloche_session_reply), NULL, 0, 0, 0, false, {0, 0, 0, 0, NULL}, NULL,      \
+			NULL, NULL, 0                                                              \
+	}
 
 /* Replace the last reply if it has the same request text (or neither has one): everything but its
  * timestamp and the members that are not in the struct, and including its events. Otherwise add a

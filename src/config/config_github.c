@@ -105,7 +105,8 @@ static int github_entry_add(struct config *c, yaml_node_t *at, const char *name,
 		if (r < 0)
 			return r;
 	}
-	app = (cloche_github_app){.app_id = e->app_id,
+	app = (cloche_github_app){.size = sizeof(app),
+		.app_id = e->app_id,
 		.installation_id = e->installation_id,
 		.private_key = e->key,
 		.base_url = e->base_url,

@@ -5,6 +5,7 @@
  * directory, the next build removes it when its lock is free. */
 #include "image/build.h"
 #include "base/fd.h"
+#include "base/sized.h"
 #include "base/strv.h"
 #include "fs/fs.h"
 #include "image/engine.h"
@@ -52,23 +53,25 @@ void cloche_image_build_free(cloche_image_build *build)
 }
 
 static int take_options(
-	cloche_image_build *b, const cloche_image_build_options *o, struct cloche_err *err)
+	cloche_image_build *b, const cloche_image_build_options *options, struct cloche_err *err)
 {
-	const char *sync = o->sync ? o->sync : "none";
-	int r = 0;
+	cloche_image_build_options o = CLOCHE_IMAGE_BUILD_INIT;
+	const char *sync;
+	int r = sized_take(&o, sizeof(o), options, "cloche_image_build_options", err);
 
-	if (o->size != sizeof(*o))
-		return err_set(err, E_USAGE, "the size of cloche_image_build_options is not set");
+	if (r < 0)
+		return r;
+	sync = o.sync ? o.sync : "none";
 	if (strcmp(sync, "uv") != 0 && strcmp(sync, "none") != 0)
 		return err_set(err, E_USAGE, "what is brought is uv or none, not \"%s\"", sync);
 	b->sync_uv = strcmp(sync, "uv") == 0;
-	b->max_age = o->max_age_s;
-	b->on_line = o->line;
-	b->user = o->user;
-	if (o->dockerfile)
+	b->max_age = o.max_age_s;
+	b->on_line = o.line;
+	b->user = o.user;
+	if (o.dockerfile)
 		r = recipe_set_dockerfile(
-			&b->recipe, str_make(o->dockerfile, o->dockerfile_length), err);
-	return r < 0 ? r : set_string(&b->engine, o->engine, err);
+			&b->recipe, str_make(o.dockerfile, o.dockerfile_length), err);
+	return r < 0 ? r : set_string(&b->engine, o.engine, err);
 }
 
 int cloche_image_build_new(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/sized.h"
 #include "image/build.h"
 #include "image/find.h"
 #include "image/load.h"
@@ -238,12 +239,23 @@ static int open_source(struct image_store *s, const char *path, int fd,
 	return image_source_read_archive(ret, s, fd, on_read, loading, err);
 }
 
-/* r is the result of the store's own part. */
-static int finish_loading(struct image_store *s, struct cloche_image_loading *loading,
-	struct image_load *job, int r, struct cloche_err *err)
+/* Fill in what the caller's struct has room for. */
+static void fill_loading(struct cloche_image_loading *to, const struct image_load *job)
 {
-	loading->owners_noted = job->owners;
-	loading->devices_left_out = job->skipped;
+	struct cloche_image_loading all = CLOCHE_IMAGE_LOADING_INIT;
+	size_t at = offsetof(struct cloche_image_loading, owners_noted);
+
+	all.owners_noted = job->owners;
+	all.devices_left_out = job->skipped;
+	if (to->size > at)
+		memcpy((char *)to + at, (const char *)&all + at, MIN(to->size, sizeof(all)) - at);
+}
+
+/* r is the result of the store's own part. */
+static int finish_loading(struct image_store *s, const struct cloche_image_loading *loading,
+	struct cloche_image_loading *callers, struct image_load *job, int r, struct cloche_err *err)
+{
+	fill_loading(callers, job);
 	if (r == 0)
 		r = tell_stored(s, &job->stored, loading, err);
 	image_index_done(&job->stored);
@@ -264,44 +276,57 @@ static int full_name(const char *name, char *ret, struct cloche_err *err)
 	return r;
 }
 
+/* Take what the caller has filled; name has IMAGE_REF_MAX bytes. */
+static int begin_loading(const struct cloche_image_loading *loading,
+	struct cloche_image_loading *ret, struct image_load *job, char *name,
+	struct cloche_err *err)
+{
+	int r = sized_take(ret, sizeof(*ret), loading, "cloche_image_loading", err);
+
+	*job = (struct image_load){.step = ret->step, .user = ret->user};
+	if (r == 0 && ret->name) {
+		job->name = name;
+		r = full_name(ret->name, name, err);
+	}
+	return r;
+}
+
 int cloche_image_load(
 	const char *source, int fd, struct cloche_image_loading *loading, cloche_err *err)
 {
 	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
 	_cleanup_(image_source_donep) struct image_source from = IMAGE_SOURCE_NULL;
-	struct image_load job = {.step = loading->step, .user = loading->user};
+	struct cloche_image_loading l = CLOCHE_IMAGE_LOADING_INIT;
+	struct image_load job;
 	char name[IMAGE_REF_MAX];
-	int r = loading->name ? full_name(loading->name, name, err) : 0;
+	int r = begin_loading(loading, &l, &job, name, err);
 
-	if (loading->name)
-		job.name = name;
 	if (r == 0)
 		r = image_store_open(&s, err);
 	if (r < 0)
 		return r;
-	r = open_source(&s, source, fd, loading, &from, err);
+	r = open_source(&s, source, fd, &l, &from, err);
 	if (r == 0)
 		r = image_load(&s, &from, &job, err);
 	if (r < 0)
 		err_wrap(err, r, "load %s", source ? source : "the archive");
-	return finish_loading(&s, loading, &job, r, err);
+	return finish_loading(&s, &l, loading, &job, r, err);
 }
 
 int cloche_image_pull(const char *name, struct cloche_image_loading *loading, cloche_err *err)
 {
 	_cleanup_(image_store_closep) struct image_store s = IMAGE_STORE_NULL;
-	struct image_load job = {.step = loading->step, .user = loading->user};
+	struct cloche_image_loading l = CLOCHE_IMAGE_LOADING_INIT;
+	struct image_load job;
 	char full[IMAGE_REF_MAX];
-	int r = loading->name ? full_name(loading->name, full, err) : 0;
+	int r = begin_loading(loading, &l, &job, full, err);
 
-	if (loading->name)
-		job.name = full;
 	if (r == 0)
 		r = image_store_open(&s, err);
 	if (r < 0)
 		return r;
 	r = image_pull(&s, name, &job, err);
-	return finish_loading(&s, loading, &job, r, err);
+	return finish_loading(&s, &l, loading, &job, r, err);
 }
 
 /* --- from the engine that has built it --- */
@@ -314,7 +339,7 @@ static int load_built(const char *path, void *user, struct cloche_err *err)
 int cloche_image_build_store(
 	cloche_image_build *build, struct cloche_image_loading *loading, cloche_err *err)
 {
-	struct cloche_image_loading own = {0};
+	struct cloche_image_loading own = CLOCHE_IMAGE_LOADING_INIT;
 	const char *tag = cloche_image_build_tag(build);
 	char id[SHA256_HEX_MAX];
 	cloche_image *image = NULL;
@@ -327,9 +352,15 @@ int cloche_image_build_store(
 	cloche_image_free(image);
 	if (is_there)
 		return 0;
-	loading = loading ? loading : &own;
-	loading->name = tag;
-	return build_archive(build, load_built, loading, err);
+	r = loading ? sized_take(&own, sizeof(own), loading, "cloche_image_loading", err) : 0;
+	if (r < 0)
+		return r;
+	own.name = tag;
+	r = build_archive(build, load_built, &own, err);
+	if (loading)
+		fill_loading(loading, &(struct image_load){.owners = own.owners_noted,
+					      .skipped = own.devices_left_out});
+	return r;
 }
 
 int cloche_image_save(const char *const *names, int fd, cloche_err *err)

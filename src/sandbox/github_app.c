@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A GitHub App in a set of secrets: a live member, whose surrogate the room has, and with it the
  * data that the broker needs to get a token. */
+#include "base/sized.h"
 #include "base/strv.h"
 #include "sandbox/secrets.h"
 
@@ -61,20 +62,23 @@ static struct sandbox_github_app *make(
 int cloche_secrets_add_github_app(
 	cloche_secrets *secrets, const char *name, const cloche_github_app *app, cloche_err *err)
 {
-	_cleanup_(secret_spec_done) struct secret_spec spec = {
-		.allow_foreign_credentials = app->allow_foreign_credentials};
+	cloche_github_app a = CLOCHE_GITHUB_APP_INIT;
+	_cleanup_(secret_spec_done) struct secret_spec spec = {0};
 	const char *const headers[] = {"authorization", NULL};
 	struct sandbox_github_app *copied;
-	int r;
+	int r = sized_take(&a, sizeof(a), app, "cloche_github_app", err);
 
-	if (!app->app_id || !app->installation_id || !app->private_key)
+	if (r < 0)
+		return r;
+	spec.allow_foreign_credentials = a.allow_foreign_credentials;
+	if (!a.app_id || !a.installation_id || !a.private_key)
 		return err_set(err, E_CONFIG, "GitHub App %s needs ids and a key", name);
 	spec.name = strdup(name);
 	spec.from = strdup(name);
-	if (!spec.name || !spec.from || secrets_copy_patterns(app->hosts, &spec.scopes) < 0 ||
+	if (!spec.name || !spec.from || secrets_copy_patterns(a.hosts, &spec.scopes) < 0 ||
 		secrets_copy_patterns(headers, &spec.headers) < 0)
 		return err_nomem(err);
-	copied = make(name, str_from(app->private_key), app);
+	copied = make(name, str_from(a.private_key), &a);
 	if (!copied)
 		return err_nomem(err);
 	r = secret_set_add_live(secrets->set, &spec, STR(EXAMPLE), STR_NULL, err);

@@ -2,6 +2,7 @@
 #include "sandbox/secrets.h"
 #include "base/fd.h"
 #include "base/rand.h"
+#include "base/sized.h"
 #include "base/strv.h"
 
 #include <errno.h>
@@ -169,14 +170,20 @@ int secrets_add_signing(cloche_secrets *secrets, const char *const names[SIGNING
 int cloche_secrets_add_aws(
 	cloche_secrets *secrets, const cloche_aws_credential *credential, cloche_err *err)
 {
-	const cloche_aws_credential *c = credential;
-	const char *const values[SIGNING_VALUES] = {
-		c->access_key_id, c->secret_access_key, c->session_token};
-	const char *const names[SIGNING_VALUES] = {
-		c->access_key_id_name, c->secret_access_key_name, c->session_token_name};
+	cloche_aws_credential c = CLOCHE_AWS_CREDENTIAL_INIT;
+	const char *values[SIGNING_VALUES], *names[SIGNING_VALUES];
+	int r = sized_take(&c, sizeof(c), credential, "cloche_aws_credential", err);
 
+	if (r < 0)
+		return r;
+	values[0] = c.access_key_id;
+	values[1] = c.secret_access_key;
+	values[2] = c.session_token;
+	names[0] = c.access_key_id_name;
+	names[1] = c.secret_access_key_name;
+	names[2] = c.session_token_name;
 	return secrets_add_signing(
-		secrets, names, values, c->hosts, c->allow_foreign_credentials, err);
+		secrets, names, values, c.hosts, c.allow_foreign_credentials, err);
 }
 
 /* Split HOST[,HOST...] into an array. */

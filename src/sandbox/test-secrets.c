@@ -75,8 +75,11 @@ static void test_an_empty_value_by_name(void)
 /* A token of GitHub has letters and digits of every kind. */
 static void test_surrogate_of_a_github_app(void)
 {
-	const cloche_github_app app = {
-		.app_id = "1", .installation_id = "2", .private_key = "PEM", .hosts = hosts};
+	const cloche_github_app app = {.size = sizeof(app),
+		.app_id = "1",
+		.installation_id = "2",
+		.private_key = "PEM",
+		.hosts = hosts};
 	cloche_secrets *secrets = cloche_secrets_new();
 	unsigned upper = 0, lower = 0, other = 0;
 	const char *text;
@@ -100,7 +103,8 @@ static void test_aws_credentials_have_the_names_that_are_asked_for(void)
 {
 	static const char *const wanted[] = {"MY_ID", "MY_KEY", "AWS_SESSION_TOKEN",
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"};
-	cloche_aws_credential c = {.access_key_id = "AKIAIOSFODNN7EXAMPLE",
+	cloche_aws_credential c = {.size = sizeof(c),
+		.access_key_id = "AKIAIOSFODNN7EXAMPLE",
 		.secret_access_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
 		.session_token = "a-session-token-of-some-length",
 		.access_key_id_name = "MY_ID",
@@ -110,7 +114,8 @@ static void test_aws_credentials_have_the_names_that_are_asked_for(void)
 
 	must(secrets != NULL);
 	check_int(cloche_secrets_add_aws(secrets, &c, &err), 0);
-	c = (cloche_aws_credential){.access_key_id = "AKIAI44QH8DHBEXAMPLE",
+	c = (cloche_aws_credential){.size = sizeof(c),
+		.access_key_id = "AKIAI44QH8DHBEXAMPLE",
 		.secret_access_key = "je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY",
 		.hosts = hosts};
 	check_int(cloche_secrets_add_aws(secrets, &c, &err), 0);

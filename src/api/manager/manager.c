@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/macro.h"
+#include "base/sized.h"
 #include "config/agentgate.h"
 #include "job/job.h"
 #include "manager/cleanup.h"
@@ -166,23 +167,24 @@ cloche_sandbox *cloche_manager_configure(const cloche_manager *m)
 int cloche_manager_set_options(
 	cloche_manager *m, const cloche_manager_options *options, cloche_err *err)
 {
-	int r = 0;
+	cloche_manager_options o = CLOCHE_MANAGER_OPTIONS_INIT;
+	int r = sized_take(&o, sizeof(o), options, "cloche_manager_options", err);
 
-	if (options->size != sizeof(*options))
-		return err_set(err, E_USAGE, "the size of cloche_manager_options is not set");
+	if (r < 0)
+		return r;
 	pthread_mutex_lock(&m->lock);
-	if (options->max_runs != CLOCHE_MANAGER_UNCHANGED)
-		m->max_runs = (unsigned)MIN(options->max_runs, (uint64_t)UINT_MAX);
-	if (options->lifetime_ms != CLOCHE_MANAGER_UNCHANGED)
-		m->lifetime_ms = options->lifetime_ms;
-	if (options->cleanup_interval_ms != CLOCHE_MANAGER_UNCHANGED) {
-		m->interval_ms = options->cleanup_interval_ms;
+	if (o.max_runs != CLOCHE_MANAGER_UNCHANGED)
+		m->max_runs = (unsigned)MIN(o.max_runs, (uint64_t)UINT_MAX);
+	if (o.lifetime_ms != CLOCHE_MANAGER_UNCHANGED)
+		m->lifetime_ms = o.lifetime_ms;
+	if (o.cleanup_interval_ms != CLOCHE_MANAGER_UNCHANGED) {
+		m->interval_ms = o.cleanup_interval_ms;
 		r = manager_start_thread(m, err);
 	}
 	manager_changed(m);
 	pthread_mutex_unlock(&m->lock);
-	if (r == 0 && options->cleanup_at_exit >= 0)
-		r = manager_set_at_exit(m, options->cleanup_at_exit > 0, err);
+	if (r == 0 && o.cleanup_at_exit >= 0)
+		r = manager_set_at_exit(m, o.cleanup_at_exit > 0, err);
 	return r;
 }
 

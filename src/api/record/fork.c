@@ -8,6 +8,7 @@
 #include "api/instance/made.h"
 #include "api/record/oplog.h"
 #include "base/fd.h"
+#include "base/sized.h"
 #include "job/job.h"
 
 #include <errno.h>
@@ -296,7 +297,7 @@ static int make_all(struct forking *f, unsigned n, struct cloche_err *err)
 int cloche_instance_snapshot(const cloche_instance *instance, const char *name,
 	cloche_warning_fn warning, void *user, cloche_err *err)
 {
-	const cloche_fork_options none = {0};
+	const cloche_fork_options none = CLOCHE_FORK_INIT;
 	struct forking f = {.instance = instance,
 		.o = &none,
 		.warning = warning,
@@ -315,17 +316,18 @@ int cloche_instance_snapshot(const cloche_instance *instance, const char *name,
 int cloche_instance_fork(const cloche_instance *instance, const cloche_fork_options *options,
 	cloche_fork_fn fn, cloche_warning_fn warning, void *user, cloche_err *err)
 {
-	const cloche_fork_options none = {0};
-	struct forking f = {.instance = instance,
-		.o = options ? options : &none,
-		.fn = fn,
-		.warning = warning,
-		.user = user};
+	cloche_fork_options o = CLOCHE_FORK_INIT;
+	struct forking f = {
+		.instance = instance, .o = &o, .fn = fn, .warning = warning, .user = user};
 	struct cloche_err own = CLOCHE_ERR_INIT;
-	unsigned n = MAX(f.o->count, 1U);
+	unsigned n;
 	int r;
 
 	err = err ? err : &own;
+	r = options ? sized_take(&o, sizeof(o), options, "cloche_fork_options", err) : 0;
+	if (r < 0)
+		return r;
+	n = MAX(o.count, 1U);
 	if (n > CLOCHE_FORKS_MAX)
 		return err_set(err, E_USAGE, "at most %d forks at a time", CLOCHE_FORKS_MAX);
 	r = make_all(&f, n, err);

@@ -39,7 +39,8 @@ static void test_a_context_is_made_and_locked(void)
 	check_int(cloche_session_open(dir, NULL, &other, &err), -CLOCHE_E_BUSY);
 	must(cloche_session_load(dir, &other, &err) == 0);
 	check_int(cloche_session_set_model(other, "opus", &err), -CLOCHE_E_DENIED);
-	check_int(cloche_session_update_or_add_reply(other, &(cloche_session_reply){0}, &err),
+	check_int(cloche_session_update_or_add_reply(
+			  other, &(cloche_session_reply)CLOCHE_SESSION_REPLY_INIT, &err),
 		-CLOCHE_E_DENIED);
 	check(cloche_session_model(other) == NULL && cloche_session_reply_count(other) == 0);
 	cloche_session_free(other);
@@ -70,8 +71,11 @@ static const char events[] =
 static void test_a_reply_grows_in_place(void)
 {
 	cloche_session *session = open_ok(NULL), *reader = NULL;
-	cloche_session_reply reply = {
-		.request_text = "do it", .is_error = true, .events = events, .events_length = 57};
+	cloche_session_reply reply = {.size = sizeof(reply),
+		.request_text = "do it",
+		.is_error = true,
+		.events = events,
+		.events_length = 57};
 	_cleanup_json_ json_t *first = NULL, *last = NULL;
 	json_t *r;
 
@@ -119,14 +123,16 @@ static void test_another_prompt_is_another_reply(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(prompts); i++)
 		must(cloche_session_update_or_add_reply(session,
-			     &(cloche_session_reply){.request_text = prompts[i]}, &err) == 0);
+			     &(cloche_session_reply){.size = sizeof(cloche_session_reply),
+				     .request_text = prompts[i]},
+			     &err) == 0);
 	check_int(cloche_session_reply_count(session), n + 4);
 	cloche_session_free(session);
 }
 
 static void test_what_cannot_be_is_refused(void)
 {
-	const cloche_session_reply bad[] = {
+	cloche_session_reply bad[] = {
 		{.total_cost_usd = NAN},
 		{.total_cost_usd = INFINITY},
 		{.total_cost_usd = -1},
@@ -137,12 +143,18 @@ static void test_what_cannot_be_is_refused(void)
 	cloche_session *session = open_ok(NULL);
 	size_t n = cloche_session_reply_count(session);
 
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		bad[i].size = sizeof(bad[i]);
 		check_int(cloche_session_update_or_add_reply(session, &bad[i], &err),
 			-CLOCHE_E_USAGE);
+	}
+	check_int(cloche_session_update_or_add_reply(session, &(cloche_session_reply){0}, &err),
+		-CLOCHE_E_USAGE);
+	check(strstr(err.message, "the size of cloche_session_reply is not set"));
 	check_int(cloche_session_reply_count(session), n);
 	must(cloche_session_update_or_add_reply(session,
-		     &(cloche_session_reply){.request_text = "\xff",
+		     &(cloche_session_reply){.size = sizeof(cloche_session_reply),
+			     .request_text = "\xff",
 			     .duration_ms = UINT64_MAX,
 			     .usage = {.input_tokens = UINT64_MAX}},
 		     &err) == 0);
