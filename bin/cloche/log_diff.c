@@ -18,6 +18,11 @@ static void log_diff_print_value(
 
 	printf("%c%s ", sign, d->part == CLOCHE_DIFFERENCE_ENV ? "env" : "kv");
 	name_print(d->name, d->name_length);
+	/* A variable that was there before the log: nobody knows what it was. */
+	if (!value && length == 0) {
+		putchar('\n');
+		return;
+	}
 	putchar('=');
 	if (value && length <= 4096) {
 		name_print(value, (size_t)length);
@@ -33,7 +38,7 @@ static bool print_one(const cloche_difference *d, void *user)
 	char before[32], after[32];
 
 	if (d->part != CLOCHE_DIFFERENCE_FILE) {
-		if (d->before_length || d->before)
+		if (d->kind != CLOCHE_CHANGE_ADDED)
 			log_diff_print_value('-', d, d->before, d->before_length);
 		if (d->kind != CLOCHE_CHANGE_DELETED)
 			log_diff_print_value('+', d, d->after, d->after_length);
