@@ -232,6 +232,32 @@ on_rebase() {
 	exit 1
 }
 
+# Of these names, those at or below a guard.
+list_guarded() {
+	guards=$(list_guards | tr '\0' '\n' | sed 's/^:(top,literal)//')
+	while IFS= read -r name; do
+		printf '%s\n' "$guards" | while IFS= read -r guard; do
+			case $name in
+			"$guard" | "$guard"/*) printf '%s\n' "$name" ;;
+			esac
+		done
+	done | sort -u
+}
+
+# Before a patch is applied: git removes all its files first, and fails at such a one.
+on_patch() {
+	patch=$(git rev-parse --git-path rebase-apply)/patch
+	files=$({
+		git apply --numstat -z "$patch" 2>/dev/null | tr '\0' '\n' |
+			sed 's/^[0-9-]*\t[0-9-]*\t//'
+		sed -n 's/^rename from //p' "$patch"
+	} | list_guarded)
+	[ -n "$files" ] || return 0
+	say 'so the patch was not applied' \
+		'git rebase --abort, or git am --abort, ends what was begun'
+	exit 1
+}
+
 # Whether a word of the command matches a pattern of sed.
 has_word() {
 	[ -n "$(printf '%s\n' "$words" | sed -n "1d;/^$1\$/p")" ]
@@ -288,6 +314,7 @@ if [ -z "$CLOCHE_UNDOES" ]; then
 	case $hook.$1 in
 	reference-transaction.prepared) writes_files && on_transaction "$@" ;;
 	post-index-change.?) on_index "$1" ;;
+	applypatch-msg.*) on_patch ;;
 	post-checkout.*) [ "$3" != 1 ] || on_checkout "$1" "$2" ;;
 	pre-rebase.*) on_rebase "$@" ;;
 	esac

@@ -22,15 +22,15 @@
 
 enum { HOOKS_MAX = 256 };
 
-static const char *const ours[] = {
-	"post-checkout", "post-index-change", "pre-rebase", "reference-transaction"};
+static const char *const ours[] = {"applypatch-msg", "post-checkout", "post-index-change",
+	"pre-rebase", "reference-transaction"};
 
 extern const char githook_sh[];
 
 /* And those that git may run in a working tree, if they are theirs. */
-static const char *const others[] = {"applypatch-msg", "commit-msg", "post-applypatch",
-	"post-commit", "post-merge", "post-rewrite", "pre-applypatch", "pre-auto-gc", "pre-commit",
-	"pre-merge-commit", "pre-push", "prepare-commit-msg"};
+static const char *const others[] = {"commit-msg", "post-applypatch", "post-commit", "post-merge",
+	"post-rewrite", "pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit",
+	"pre-push", "prepare-commit-msg"};
 
 static bool githooks_is_ours(const char *name)
 {
