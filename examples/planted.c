@@ -12,6 +12,8 @@ static void print(const cloche_planted *thing, void *user)
 	++*count;
 	if (thing->set_aside)
 		printf("set aside %s, %s; back: %s\n", thing->quoted, thing->what, thing->restore);
+	else if (thing->notice)
+		printf("%s\n", thing->what);
 	else
 		printf("look at %s, %s\n", thing->quoted, thing->what);
 }

@@ -14,9 +14,10 @@ static void planted_show(const cloche_planted *p, void *user)
 	const struct shown *s = user;
 
 	if (s->list)
-		json_array_append_new(s->list,
-			json_pack("{s:s?, s:s?, s:s?, s:s?}", "path", p->path, "what", p->what,
-				"set_aside", p->set_aside, "restore", p->restore));
+		json_array_append_new(
+			s->list, json_pack("{s:s?, s:s?, s:s?, s:s?, s:b}", "path", p->path, "what",
+					 p->what, "set_aside", p->set_aside, "restore", p->restore,
+					 "notice", p->notice));
 	if (p->set_aside)
 		say("%s%sset aside %s, %s; to put it back: %s", s->others ? p->sandbox : "",
 			s->others ? ": " : "", p->quoted, p->what, p->restore);

@@ -10,9 +10,9 @@
 static void planted_add(const cloche_planted *p, void *user)
 {
 	json_array_append_new(
-		user, json_pack("{s:o, s:o, s:o, s:o}", "path", json_text(p->path), "what",
+		user, json_pack("{s:o, s:o, s:o, s:o, s:b}", "path", json_text(p->path), "what",
 			      json_text(p->what), "set_aside", json_text(p->set_aside), "restore",
-			      json_text(p->restore)));
+			      json_text(p->restore), "notice", p->notice));
 }
 
 struct taker {
