@@ -168,6 +168,14 @@ static int put_mount(
 	return attach_tree(a, i, in->trees[i], m->target, in->sources[i].is_dir, err);
 }
 
+static bool has_repository(const struct room_spec *spec)
+{
+	for (size_t i = 0; i < spec->mounts_n; i++)
+		if (spec->mounts[i].hooks || spec->mounts[i].text)
+			return true;
+	return false;
+}
+
 /* Make a file system for copies of configurations, in which the room may write. Everything else of
  * ours will be read-only (keep_own). */
 static int make_copies(struct inside *in, struct target_root *root, struct cloche_err *err)
@@ -176,8 +184,11 @@ static int make_copies(struct inside *in, struct target_root *root, struct cloch
 		{"mode", "0755"}, {"size", "128m"}, {"nr_inodes", "16384"}, {NULL, NULL}};
 	_cleanup_fd_ int at = -1, tree = -1;
 	struct stat st;
-	int r = parts_mkdir(root->fd, &ROOM_GIT_CONFIG[1], 0755, err);
+	int r;
 
+	if (!has_repository(in->spec))
+		return 0;
+	r = parts_mkdir(root->fd, &ROOM_GIT_CONFIG[1], 0755, err);
 	/* Links lead through our directory, whoever runs git. */
 	if (r == 0 &&
 		(fstatat(root->fd, &ROOMCTL_DIR[1], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
@@ -318,8 +329,9 @@ static int keep_own(const struct inside *in, int root, struct cloche_err *err)
 	_cleanup_fd_ int tree = mount_clone(root, &ROOMCTL_DIR[1], MOUNT_ATTR_RDONLY, err);
 	int r = tree < 0 ? tree : mount_attach(tree, root, &ROOMCTL_DIR[1], ROOMCTL_DIR, err);
 
-	return r < 0 ? r
-		     : mount_attach(in->copies, root, &ROOM_GIT_CONFIG[1], ROOM_GIT_CONFIG, err);
+	if (r < 0 || in->copies < 0)
+		return r;
+	return mount_attach(in->copies, root, &ROOM_GIT_CONFIG[1], ROOM_GIT_CONFIG, err);
 }
 
 static int furnish_files(struct inside *in, struct cloche_err *err)
