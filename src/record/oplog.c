@@ -13,8 +13,8 @@
 
 /* Theory of operation (INV-CRASH-SAFE)
  *
- * A file with one line for each operation. Lines are only appended, under a lock, each with one
- * write that ends in a newline. So at any instant the file is whole lines and at most one torn line
+ * A file with one line for each operation. Lines are only appended, under a lock, with
+ * writes that end in a newline. So at any instant the file is whole lines and at most one torn line
  * at its end, whose operation was never confirmed; the next writer cuts it off. Compaction writes a
  * file beside the log and renames it, so a process with the old file open finds that it has no name
  * any more.
@@ -453,13 +453,13 @@ static int sync_as_asked(struct oplog *l, struct cloche_err *err)
 	return now - l->synced_usec < USEC_PER_SEC ? 0 : sync_file(l, err);
 }
 
-int oplog_append_line(struct oplog *l, struct str line, struct cloche_err *err)
+int oplog_append_lines(struct oplog *l, struct str lines, struct cloche_err *err)
 {
 	int r;
 
-	if (line.n > STATE_LINE_MAX)
+	if (lines.n > STATE_LINE_MAX)
 		return err_set(err, E_LIMIT, "the operation is too large for a log");
-	r = fd_write_all(l->fd, line.p, line.n);
+	r = fd_write_all(l->fd, lines.p, lines.n);
 	if (r < 0) {
 		/* Best effort: the next writer cuts off a torn line. */
 		if (ftruncate(l->fd, (off_t)l->size) < 0)
@@ -467,29 +467,38 @@ int oplog_append_line(struct oplog *l, struct str line, struct cloche_err *err)
 		err_sys(err, -r, "append to %s", l->file);
 		return r == -ENOSPC && err ? -(err->code = E_NO_SPACE) : -E_SYSTEM;
 	}
-	l->size += line.n;
+	l->size += lines.n;
 	return sync_as_asked(l, err);
 }
 
-int oplog_append(struct oplog *l, struct state_op *op, struct cloche_err *err)
+static int line_write(struct buf *out, struct state_op *op, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf line = BUF_INIT((size_t)STATE_LINE_MAX);
-	uint64_t before = l->size;
 	int r = state_op_check(op, err);
 
 	if (r < 0)
 		return r;
-	op->number = l->number + 1;
 	if (op->usec == 0)
 		op->usec = clock_real_usec();
-	r = state_op_write(&line, op);
+	r = state_op_write(out, op);
 	if (r == -ENOMEM)
 		return err_nomem(err);
-	if (r < 0)
-		return err_set(err, E_LIMIT, "the operation is too large for a log");
-	r = oplog_append_line(l, buf_str(&line), err);
+	return r < 0 ? err_set(err, E_LIMIT, "the operation is too large for a log") : 0;
+}
+
+int oplog_append(struct oplog *l, struct state_op *ops, size_t n, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf lines = BUF_INIT((size_t)STATE_LINE_MAX);
+	uint64_t before = l->size;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		ops[i].number = l->number + 1 + i;
+		r = line_write(&lines, &ops[i], err);
+	}
+	if (r == 0)
+		r = oplog_append_lines(l, buf_str(&lines), err);
 	if (l->size > before)
-		l->number = op->number;
+		l->number += n;
 	return r;
 }
 

@@ -64,10 +64,11 @@ _warn_unused_ int oplog_find(struct oplog *l, struct str begin, struct cloche_er
 /* Get the end of the last whole line. Without the lock the log may grow at any time. */
 _warn_unused_ int oplog_end(const struct oplog *l, uint64_t *ret, struct cloche_err *err);
 
-/* Give op its number and, if it has none, its time, and append it with one write. Under the lock,
- * with everything read. On failure the log is unchanged, except if only the sync has failed: others
- * may have read the entry, so it stays. */
-_warn_unused_ int oplog_append(struct oplog *l, struct state_op *op, struct cloche_err *err);
+/* Give each of the n operations its number and, if it has none, its time, and append all of them
+ * with one write. Under the lock, with everything read. On failure the log is unchanged, except if
+ * only the sync has failed: others may have read the entries, so they stay. */
+_warn_unused_ int oplog_append(
+	struct oplog *l, struct state_op *ops, size_t n, struct cloche_err *err);
 
 /* Read each operation of a file in any form: lines, or the one JSON array that the original saves.
  * The file is not trusted: what is read is limited. ret_torn NULL: the file is a log of ours, whose
@@ -77,8 +78,8 @@ _warn_unused_ int oplog_append(struct oplog *l, struct state_op *op, struct cloc
 _warn_unused_ int oplog_read_file(
 	int fd, uint64_t *ret_torn, oplog_fn fn, void *user, struct cloche_err *err);
 
-/* Append a line that is already written, with its newline. l->number is not changed. */
-_warn_unused_ int oplog_append_line(struct oplog *l, struct str line, struct cloche_err *err);
+/* Append lines that are already written, each with its newline. l->number is not changed. */
+_warn_unused_ int oplog_append_lines(struct oplog *l, struct str lines, struct cloche_err *err);
 
 /* Replace the log by a file of the same directory. Under the lock. */
 _warn_unused_ int oplog_replace(struct oplog *l, const char *by, struct cloche_err *err);

@@ -184,6 +184,20 @@ int state_begin(struct state *s, struct cloche_err *err)
 	return r;
 }
 
+static int append(struct state *s, struct state_op *ops, size_t n, struct cloche_err *err)
+{
+	int r = oplog_append(&s->log, ops, n, err);
+
+	if (r == 0) {
+		tables_write(s);
+	} else {
+		/* The tables are ahead of the log, so read it again. */
+		forget(s);
+		s->log.size = s->log.number = 0;
+	}
+	return r;
+}
+
 int state_record(struct state *s, struct state_op *op, struct cloche_err *err)
 {
 	/* Apply it first, as it can be refused: an entry in the log counts as done. */
@@ -199,15 +213,14 @@ int state_record(struct state *s, struct state_op *op, struct cloche_err *err)
 		r = state_apply(s, op, err);
 	if (r < 0)
 		return r;
-	r = oplog_append(&s->log, op, err);
-	if (r == 0) {
-		tables_write(s);
-	} else {
-		/* The tables are ahead of the log, so read it again. */
-		forget(s);
-		s->log.size = s->log.number = 0;
-	}
-	return r;
+	return append(s, op, 1, err);
+}
+
+int state_record_files(struct state *s, struct state_op *ops, size_t n, struct cloche_err *err)
+{
+	int r = s->log.size == 0 ? state_refresh(s, err) : 0;
+
+	return r < 0 ? r : append(s, ops, n, err);
 }
 
 void state_end(struct state *s)

@@ -52,6 +52,9 @@ _warn_unused_ int state_refresh(struct state *s, struct cloche_err *err);
  * until state_end(). state_record() appends in between. */
 _warn_unused_ int state_begin(struct state *s, struct cloche_err *err);
 _warn_unused_ int state_record(struct state *s, struct state_op *op, struct cloche_err *err);
+/* The same for n operations on files: all or none of them. */
+_warn_unused_ int state_record_files(
+	struct state *s, struct state_op *ops, size_t n, struct cloche_err *err);
 void state_end(struct state *s);
 
 /* Do all three. */

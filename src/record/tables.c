@@ -41,7 +41,7 @@ void tables_write(struct state *s)
 	jsonout_number(&o, "t", clock_real_usec());
 	jsonout_close(&o, '}');
 	if (o.error == 0 && buf_add_char(&line, '\n') == 0 &&
-		oplog_append_line(&s->log, buf_str(&line), NULL) == 0)
+		oplog_append_lines(&s->log, buf_str(&line), NULL) == 0)
 		s->tables_at = at;
 }
 

@@ -24,7 +24,7 @@ static void add(struct oplog *l, enum state_op_kind kind, const char *subject, c
 		.object = str_from(object),
 		.mode = mode};
 
-	must(oplog_append(l, &op, NULL) == 0);
+	must(oplog_append(l, &op, 1, NULL) == 0);
 }
 
 /* Names of the operations that are left, each with a letter of its path or key. */
@@ -284,7 +284,7 @@ static char *live(struct oplog *l)
 		else if (op.kind == STATE_FS_CHMOD)
 			op.mode = 0700;
 		if (do_it(fd, &op))
-			must(oplog_append(l, &op, NULL) == 0);
+			must(oplog_append(l, &op, 1, NULL) == 0);
 	}
 	return close_root(root, fd);
 }

@@ -387,6 +387,42 @@ static void test_many_writers(void)
 	}
 }
 
+static struct state_op write_op(struct str path, const char *data)
+{
+	return (struct state_op){.kind = STATE_FS_WRITE,
+		.subject = path,
+		.object = str_from(data),
+		.mode = STATE_NO_MODE};
+}
+
+/* Operations that are recorded together: each has its number, and all are there or none. */
+static void test_together(void)
+{
+	_cleanup_(state_closep) struct state s = STATE_INIT, late = STATE_INIT;
+	struct state_op ops[] = {
+		write_op(STR("a"), "1"), write_op(STR("b"), "2"), write_op(STR("c"), "3")};
+	struct stat before, after;
+
+	open_state(&s, "together");
+	set(&s, "A", "1");
+	must(state_begin(&s, NULL) == 0);
+	check_int(state_record_files(&s, ops, ARRAY_SIZE(ops), NULL), 0);
+	check_int((long long)ops[2].number, 4);
+	must(fstatat(dirfd_, "together.jsonl", &before, 0) == 0);
+	ops[1] = write_op(STR("nul\0"), "2");
+	check_int(state_record_files(&s, ops, ARRAY_SIZE(ops), NULL), -E_USAGE);
+	must(fstatat(dirfd_, "together.jsonl", &after, 0) == 0);
+	check_int(after.st_size, before.st_size);
+	ops[1] = write_op(STR("b"), "2");
+	check_int(state_record_files(&s, ops, ARRAY_SIZE(ops), NULL), 0);
+	state_end(&s);
+	set(&s, "A", "2");
+	open_state(&late, "together");
+	must(state_refresh(&late, NULL) == 0);
+	check_int(late.log.number, 8);
+	check_value(&late, "A", "2");
+}
+
 /* Whoever holds the old file goes on with the new one. */
 static void test_compacted_meanwhile(void)
 {
@@ -535,6 +571,7 @@ int main(void)
 	run_test(test_unset);
 	run_test(test_long_log);
 	run_test(test_many_writers);
+	run_test(test_together);
 	run_test(test_compacted_meanwhile);
 	run_test(test_tables_only);
 	run_test(test_killed);
