@@ -12,6 +12,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -220,6 +221,34 @@ static void batches(void)
 	check_int((long long)failed, 1);
 	check_text(f, "m/before", "1");
 	check_int(cloche_files_stat(f, "m/after", false, &st, &err), -E_NOT_FOUND);
+	end_worker(f);
+}
+
+/* A file that is new is never seen without its contents. */
+static void batches_are_not_seen_half(void)
+{
+	static const struct files_small files[] = {{FILES_KEEP_MODE, STR("half/a"), STR("1")},
+		{0600, STR("half/b"), STR("2")}, {FILES_KEEP_MODE, STR("half/a"), STR("3")}};
+	_Alignas(struct inotify_event) char events[4096];
+	_cleanup_fd_ int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	cloche_files *f = start_worker();
+	char path[TAP_DIR_BYTES + 16];
+	size_t failed;
+	ssize_t n;
+
+	check_int(cloche_files_mkdir(f, "half", CLOCHE_FILES_KEEP_MODE, true, &err), 0);
+	snprintf(path, sizeof(path), "%s/base/half", top);
+	must(inotify_add_watch(watch, path, IN_MODIFY | IN_ATTRIB) >= 0);
+	check_int(write_batch(f, files, ARRAY_SIZE(files), &failed), 0);
+	n = read(watch, events, sizeof(events));
+	for (ssize_t at = 0; at < n;) {
+		const struct inotify_event *e = (const void *)(events + at);
+
+		/* Other names are those of files that are not whole yet. */
+		check(e->len == 0 || (strcmp(e->name, "a") != 0 && strcmp(e->name, "b") != 0));
+		at += (ssize_t)(sizeof(*e) + e->len);
+	}
+	check_text(f, "half/a", "3");
 	end_worker(f);
 }
 
@@ -633,6 +662,7 @@ int main(void)
 	run_test(contents);
 	run_test(contents_of_a_descriptor);
 	run_test(batches);
+	run_test(batches_are_not_seen_half);
 	run_test(sizes);
 	run_test(fifos_do_not_block);
 	run_test(large_files);

@@ -110,8 +110,7 @@ enum files_flags {
 	F(STR, other, .max = FILES_MAX_PATH, .flags = FIELD_NO_NUL)
 MESSAGE(files, request, FILES_REQUEST, FILES_REQUEST_FIELDS);
 
-/* A file that is written as by WRITE with FILES_PARENTS and FILES_REPLACE. A new one is not hidden
- * until it is whole. */
+/* A file that is written as by WRITE with FILES_PARENTS and FILES_REPLACE. */
 #define FILES_SMALL_FIELDS(F)                                                                      \
 	F(U32, mode) /* 07777, or FILES_KEEP_MODE */                                               \
 	F(STR, path, .max = FILES_MAX_PATH, .flags = FIELD_NO_NUL | FIELD_NOT_EMPTY)               \

@@ -22,6 +22,14 @@ int replace_begin(struct replace *r, int dir, mode_t mode)
 	return r->fd < 0 ? -errno : 0;
 }
 
+int replace_begin_new(struct replace *r, int dir, mode_t mode, bool named)
+{
+	*r = (struct replace){.dir = dir, .fd = -1};
+	if (!named)
+		r->fd = openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+	return r->fd < 0 ? replace_begin(r, dir, mode) : 0;
+}
+
 int replace_rename(int dir, const char *temporary, const char *name, bool over)
 {
 	int r;
@@ -37,8 +45,12 @@ int replace_rename(int dir, const char *temporary, const char *name, bool over)
 
 int replace_commit(struct replace *r, const char *name, bool over)
 {
-	int ret = replace_rename(r->dir, r->name, name, over);
+	int ret = 0;
 
+	if (r->name[0])
+		ret = replace_rename(r->dir, r->name, name, over);
+	else if (linkat(r->fd, "", r->dir, name, AT_EMPTY_PATH) < 0)
+		ret = -errno;
 	r->fd = fd_close(r->fd);
 	return ret;
 }
@@ -47,6 +59,7 @@ void replace_abort(struct replace *r)
 {
 	if (r->fd < 0)
 		return;
-	unlinkat(r->dir, r->name, 0);
+	if (r->name[0])
+		unlinkat(r->dir, r->name, 0);
 	r->fd = fd_close(r->fd);
 }

@@ -13,14 +13,17 @@ enum { REPLACE_NAME_MAX = 40 };
 void replace_name(char ret[REPLACE_NAME_MAX]);
 
 struct replace {
-	int dir; /* borrowed */
-	int fd;  /* owned, for writing; -1 if no file is being written */
-	char name[REPLACE_NAME_MAX];
+	int dir;                     /* borrowed */
+	int fd;                      /* owned, for writing; -1 if no file is being written */
+	char name[REPLACE_NAME_MAX]; /* "": none */
 };
 #define REPLACE_NULL ((struct replace){.dir = -1, .fd = -1})
 
 /* Make an empty temporary file in dir, which has to stay open. */
 _warn_unused_ int replace_begin(struct replace *r, int dir, mode_t mode);
+/* The same for a file that replaces none. Unless named is true, it has no name if the file system
+ * can do that. Then replace_commit() gives -ENOENT if this user may not name it. */
+_warn_unused_ int replace_begin_new(struct replace *r, int dir, mode_t mode, bool named);
 /* Rename it to name. over: replace what has that name (not a directory), else -EEXIST. On failure
  * nothing is left. */
 _warn_unused_ int replace_commit(struct replace *r, const char *name, bool over);

@@ -211,7 +211,7 @@ int serve_write(struct server *s, const struct files_request *q, struct files_er
 
 /* Directories that were found for the last names, by the text before these. Whoever moves one away
  * meanwhile moves the files with it. */
-enum { SMALL_DIRS = 128, SMALL_DIR_TEXT = 256 };
+enum { SMALL_DIRS = 128, SMALL_DIR_TEXT = 256, SMALL_TRIES = 5 };
 
 struct small_dir {
 	int fd; /* O_PATH; -1: none */
@@ -222,49 +222,48 @@ struct small_dir {
 struct small_writer {
 	struct server *s;
 	uint64_t count; /* of files that were written */
+	bool named;     /* new files have to have a name while they are written */
 	struct small_dir dirs[SMALL_DIRS];
 };
 
 /* Write a file that is not there yet. Return -EEXIST if it is. */
-static int small_create(int dir, const char *name, const struct files_small *m)
+static int small_create(
+	struct small_writer *w, int dir, const char *name, const struct files_small *m)
 {
 	bool keep = m->mode == FILES_KEEP_MODE;
-	_cleanup_fd_ int fd =
-		openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC,
-			keep ? 0666 : 0600);
-	int r;
+	_cleanup_(replace_abortp) struct replace new = REPLACE_NULL;
+	int r = replace_begin_new(&new, dir, keep ? 0666 : 0600, w->named);
 
-	if (fd < 0)
-		return -errno;
-	r = fd_write_all(fd, m->data.p, m->data.n);
-	if (r == 0 && !keep && fchmod(fd, m->mode) < 0)
+	if (r == 0)
+		r = fd_write_all(new.fd, m->data.p, m->data.n);
+	if (r == 0 && !keep && fchmod(new.fd, m->mode) < 0)
 		r = -errno;
-	if (r < 0)
-		(void)unlinkat(dir, name, 0);
-	return r;
+	if (r == 0)
+		r = replace_commit(&new, name, false);
+	if (r != -ENOENT || w->named)
+		return r;
+	/* Before Linux 6.10 only root may name what has no name. */
+	w->named = true;
+	return small_create(w, dir, name, m);
 }
 
-/* Write a file that may be there. Return 1 if the name is a link. */
-static int small_replace(
-	int dir, const char *name, const struct files_small *m, struct files_error *e)
+/* Write a file that was there a moment ago. Return 1 if the name is a link. */
+static int small_replace(int dir, const char *name, const struct files_small *m,
+	const struct stat *st, struct files_error *e)
 {
 	const struct files_request q = {.mode = m->mode};
 	_cleanup_(replace_abortp) struct replace new = REPLACE_NULL;
-	struct stat st;
-	bool exists = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	int r;
 
-	if (!exists && errno != ENOENT)
-		return -errno;
-	if (exists && S_ISLNK(st.st_mode))
+	if (S_ISLNK(st->st_mode))
 		return 1;
-	if (exists && !S_ISREG(st.st_mode))
-		return not_regular(&st, e);
+	if (!S_ISREG(st->st_mode))
+		return not_regular(st, e);
 	r = replace_begin(&new, dir, 0600);
 	if (r == 0)
 		r = fd_write_all(new.fd, m->data.p, m->data.n);
 	if (r == 0)
-		r = dress(&q, exists ? &st : NULL, new.fd);
+		r = dress(&q, st, new.fd);
 	if (r == 0)
 		r = replace_commit(&new, name, true);
 	return r == -EBUSY ? files_fail(e, EBUSY, STR_NULL,
@@ -272,11 +271,22 @@ static int small_replace(
 			   : r;
 }
 
-static int small_put(int dir, const char *name, const struct files_small *m, struct files_error *e)
+/* The room may make the file, or remove it, meanwhile. */
+static int small_put(struct small_writer *w, int dir, const char *name, const struct files_small *m,
+	struct files_error *e)
 {
-	int r = small_create(dir, name, m);
+	int r = -EEXIST;
 
-	return r == -EEXIST ? small_replace(dir, name, m, e) : r;
+	for (int i = 0; i < SMALL_TRIES && r == -EEXIST; i++) {
+		struct stat st;
+
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return small_replace(dir, name, m, &st, e);
+		if (errno != ENOENT)
+			return -errno;
+		r = small_create(w, dir, name, m);
+	}
+	return r;
 }
 
 /* Open the directory of the path, and keep it for others. Return it, borrowed, or -errno. */
@@ -318,7 +328,7 @@ static int small_put_far(
 	if (r == 0 && (!at.name[0] || at.slash))
 		r = -EISDIR;
 	if (r == 0)
-		r = small_put(at.dir, at.name, m, e);
+		r = small_put(w, at.dir, at.name, m, e);
 	return r > 0 ? -ELOOP : r; /* a link has just taken its place */
 }
 
@@ -336,7 +346,7 @@ static int small_write(
 	if (last.n == 0 || last.n > BENEATH_NAME_MAX || n > SMALL_DIR_TEXT || last.p[0] == '.')
 		return small_put_far(w, path, m, e);
 	dir = small_open_dir(w, path, str_prefix(path, n), name);
-	r = dir < 0 ? dir : small_put(dir, name, m, e);
+	r = dir < 0 ? dir : small_put(w, dir, name, m, e);
 	/* A room may have few descriptors. */
 	if (r == -EMFILE)
 		small_forget_dirs(w);
