@@ -88,7 +88,8 @@ static int record_begin(cloche_files *f, const struct files_request *q, struct c
 	if (!recorder)
 		return 0;
 	r = recorder->begin(recorder, q, err);
-	if (r == 0 && !has_data(q))
+	/* The data of a batch goes out with its request. */
+	if (r == 0 && (!has_data(q) || q->op == FILES_OP_WRITE_SMALL))
 		r = recorder->ready(recorder, err);
 	return r < 0 ? record_end(f, r, err) : 0;
 }
@@ -369,7 +370,7 @@ static const struct files_small *batch_failed(struct files_batch *b, struct file
 
 	if (parse_u64(str_from(e->entry), b->n - 1, &number) < 0)
 		return NULL;
-	b->failed = (size_t)number;
+	b->written = (size_t)number;
 	e->entry[0] = '\0';
 	return &b->files[number];
 }
@@ -421,6 +422,22 @@ void files_give_up(struct files_run *run)
 			return;
 }
 
+/* Record what was written of a batch, of which r is the result. */
+static int record_batch(struct files_run *run, int r, struct cloche_err *err)
+{
+	struct files_recorder *recorder = run->f->recorder;
+	struct files_batch *b = run->batch;
+	int recorded;
+
+	if (!b)
+		return r;
+	b->written = r == 0 ? b->n : b->written;
+	if (!recorder || b->written == 0)
+		return r;
+	recorded = recorder->wrote(recorder, b->files, b->written, r == 0 ? err : NULL);
+	return r == 0 ? recorded : r;
+}
+
 int files_finish(struct files_run *run, struct cloche_err *err)
 {
 	for (;;) {
@@ -430,7 +447,7 @@ int files_finish(struct files_run *run, struct cloche_err *err)
 		if (r < 0)
 			return record_end(run->f, r, err);
 		if (take_end(run, &frame, &ret, err))
-			return record_end(run->f, ret, err);
+			return record_end(run->f, record_batch(run, ret, err), err);
 		if (run->f->cancelled)
 			continue;
 		r = run->answer ? run->answer(run, &frame, err) : files_malformed(run->f, err);

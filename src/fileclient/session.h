@@ -17,6 +17,9 @@ struct files_recorder {
 	int (*data)(struct files_recorder *r, struct str data, struct cloche_err *err);
 	/* Everything was sent except what makes the worker act. Negative: give it up. */
 	int (*ready)(struct files_recorder *r, struct cloche_err *err);
+	/* The first n files of a batch were written. Followed by end(). Negative: not recorded. */
+	int (*wrote)(struct files_recorder *r, const struct files_small *files, size_t n,
+		struct cloche_err *err);
 	/* The operation was done, or not; also called if nothing has begun. Negative: not
 	 * recorded. */
 	int (*end)(struct files_recorder *r, bool done, struct cloche_err *err);
@@ -44,7 +47,7 @@ struct cloche_files {
 struct files_batch {
 	const struct files_small *files;
 	size_t n;
-	size_t failed; /* the number of the file that could not be written */
+	size_t written; /* after files_finish(): how many were; the next one has failed */
 };
 
 /* An operation in progress. */
@@ -108,8 +111,8 @@ int files_tell(
 
 /* Begin to write the files of run->batch in their order: at most FILES_CHUNK bytes in all, each
  * with FILES_SMALL_BYTES besides its path and data; their paths are terminated. files_finish()
- * tells how that ended; before that, others may be begun in this way, and nothing else. The session
- * has no recorder. */
+ * tells how that ended; before that, others may be begun in this way unless the session has a
+ * recorder, and nothing else. */
 enum { FILES_SMALL_BYTES = 16 };
 _warn_unused_ int files_batch_begin(struct files_run *run, struct cloche_err *err);
 

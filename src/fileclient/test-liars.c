@@ -214,7 +214,8 @@ static int meet(void (*tell)(struct chan *c), bool wait, int op)
 	struct lie l = {.tell = tell, .wait = wait};
 	cloche_files *f = start_session(&l.fd);
 	cloche_file_stat st;
-	struct locking lock = {.base = {lock_begin, lock_data, lock_ready, lock_end, lock_free}};
+	struct locking lock = {
+		.base = {lock_begin, lock_data, lock_ready, NULL, lock_end, lock_free}};
 	unsigned n = 0;
 	bool told = false;
 	char *target, to[80];
@@ -309,7 +310,7 @@ static void the_ninth_of_two_fails(void)
 	run.verb = "write";
 	check_int(files_batch_begin(&run, &err), 0);
 	check_int(files_finish(&run, &err), -E_PROTOCOL);
-	check_int((long long)batch.failed, 0);
+	check_int((long long)batch.written, 0);
 	cloche_files_close(run.f);
 	pthread_join(thread, NULL);
 }

@@ -171,7 +171,7 @@ static void contents(void)
 
 /* What fits into one piece goes out with its request, what is larger behind it. */
 static int write_batch(
-	cloche_files *f, const struct files_small *files, size_t n, size_t *ret_failed)
+	cloche_files *f, const struct files_small *files, size_t n, size_t *ret_written)
 {
 	struct files_batch batch = {.files = files, .n = n};
 	struct files_run run = {.f = f, .verb = "write", .path = "files", .batch = &batch};
@@ -181,7 +181,7 @@ static int write_batch(
 	r = files_batch_begin(&run, &err);
 	if (r == 0)
 		r = files_finish(&run, &err);
-	*ret_failed = batch.failed;
+	*ret_written = batch.written;
 	return r;
 }
 
@@ -197,7 +197,7 @@ static void batches(void)
 		{FILES_KEEP_MODE, STR("m/after"), STR("3")}};
 	cloche_files *f = start_worker();
 	cloche_file_stat st;
-	size_t failed;
+	size_t written;
 
 	check_int(cloche_files_mkdir(f, "m/n", CLOCHE_FILES_KEEP_MODE, true, &err), 0);
 	check_int(cloche_files_mkdir(f, "else", CLOCHE_FILES_KEEP_MODE, true, &err), 0);
@@ -205,7 +205,7 @@ static void batches(void)
 	check_int(cloche_files_symlink(f, "../gone/new", "m/n/new", &err), 0);
 	check_int(cloche_files_symlink(f, "/base/else", "m/far", &err), 0);
 	check_int(cloche_files_mkdir(f, "m/gone", CLOCHE_FILES_KEEP_MODE, true, &err), 0);
-	check_int(write_batch(f, files, ARRAY_SIZE(files), &failed), 0);
+	check_int(write_batch(f, files, ARRAY_SIZE(files), &written), 0);
 	check_text(f, "m/n/a", "1");
 	check_text(f, "m/n/b", "4");
 	check_text(f, "m/gone/new", "5");
@@ -215,10 +215,10 @@ static void batches(void)
 	check_int(st.mode & 07777, 0640);
 	check_int(cloche_files_stat(f, "m/n/to-b", false, &st, &err), 0);
 	check_int(st.type, CLOCHE_NODE_SYMLINK);
-	check_int(write_batch(f, bad, ARRAY_SIZE(bad), &failed), -E_SYSTEM);
+	check_int(write_batch(f, bad, ARRAY_SIZE(bad), &written), -E_SYSTEM);
 	check_int(err.sys_errno, EISDIR);
 	check(strstr(err.message, "m/n"));
-	check_int((long long)failed, 1);
+	check_int((long long)written, 1);
 	check_text(f, "m/before", "1");
 	check_int(cloche_files_stat(f, "m/after", false, &st, &err), -E_NOT_FOUND);
 	end_worker(f);
@@ -233,13 +233,13 @@ static void batches_are_not_seen_half(void)
 	_cleanup_fd_ int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	cloche_files *f = start_worker();
 	char path[TAP_DIR_BYTES + 16];
-	size_t failed;
+	size_t written;
 	ssize_t n;
 
 	check_int(cloche_files_mkdir(f, "half", CLOCHE_FILES_KEEP_MODE, true, &err), 0);
 	snprintf(path, sizeof(path), "%s/base/half", top);
 	must(inotify_add_watch(watch, path, IN_MODIFY | IN_ATTRIB) >= 0);
-	check_int(write_batch(f, files, ARRAY_SIZE(files), &failed), 0);
+	check_int(write_batch(f, files, ARRAY_SIZE(files), &written), 0);
 	n = read(watch, events, sizeof(events));
 	for (ssize_t at = 0; at < n;) {
 		const struct inotify_event *e = (const void *)(events + at);
@@ -250,6 +250,77 @@ static void batches_are_not_seen_half(void)
 	}
 	check_text(f, "half/a", "3");
 	end_worker(f);
+}
+
+/* Puts on record what a batch has written, as the one of a recorded sandbox does. */
+struct noting {
+	struct files_recorder base;
+	bool locked, full;
+	size_t ended;
+	struct buf paths;
+};
+
+static int note_begin(struct files_recorder *r, const struct files_request *q, struct cloche_err *e)
+{
+	return 0;
+}
+
+static int note_ready(struct files_recorder *r, struct cloche_err *e)
+{
+	container_of(r, struct noting, base)->locked = true;
+	return 0;
+}
+
+static int note_wrote(
+	struct files_recorder *r, const struct files_small *files, size_t n, struct cloche_err *e)
+{
+	struct noting *note = container_of(r, struct noting, base);
+
+	check(note->locked);
+	for (size_t i = 0; i < n; i++)
+		must(buf_add_str(&note->paths, files[i].path) == 0);
+	return note->full ? err_set(e, E_NO_SPACE, "the disk is full") : 0;
+}
+
+static int note_end(struct files_recorder *r, bool done, struct cloche_err *e)
+{
+	struct noting *note = container_of(r, struct noting, base);
+
+	note->ended++;
+	note->locked = false;
+	return 0;
+}
+
+static void note_free(struct files_recorder *r)
+{
+}
+
+/* What was written before one that fails is on record, and nothing behind it. That all were
+ * written, but are not on record, is an error. */
+static void batches_on_record(void)
+{
+	static const struct files_small files[] = {{FILES_KEEP_MODE, STR("r/a"), STR("1")},
+		{FILES_KEEP_MODE, STR("r/b"), STR("2")}, {FILES_KEEP_MODE, STR("r"), STR("3")},
+		{FILES_KEEP_MODE, STR("r/c"), STR("4")}};
+	struct noting note = {
+		.base = {note_begin, NULL, note_ready, note_wrote, note_end, note_free},
+		.paths = BUF_INIT(64)};
+	cloche_files *f = start_worker();
+	size_t written;
+
+	files_set_recorder(f, &note.base);
+	check_int(write_batch(f, files, ARRAY_SIZE(files), &written), -E_SYSTEM);
+	check_int((long long)written, 2);
+	check_str(buf_str(&note.paths), "r/ar/b");
+	check_int(write_batch(f, files, 1, &written), 0);
+	check_str(buf_str(&note.paths), "r/ar/br/a");
+	note.full = true;
+	check_int(write_batch(f, files, 2, &written), -E_NO_SPACE);
+	check_int((long long)written, 2);
+	check_int((long long)note.ended, 3);
+	check(!note.locked);
+	end_worker(f);
+	buf_done(&note.paths);
 }
 
 static void sizes(void)
@@ -663,6 +734,7 @@ int main(void)
 	run_test(contents_of_a_descriptor);
 	run_test(batches);
 	run_test(batches_are_not_seen_half);
+	run_test(batches_on_record);
 	run_test(sizes);
 	run_test(fifos_do_not_block);
 	run_test(large_files);

@@ -28,7 +28,7 @@ struct recorder {
 	int source;        /* borrowed: contents that the next operation has, or -1 */
 	char source_ref[STATE_REF_BYTES + 1];
 	bool is_shared; /* they are among our own, and need not be stored again */
-	bool pending;
+	bool pending, is_batch;
 	struct state_op op; /* its strings are owned by us */
 	char *path, *other;
 	struct buf data;
@@ -60,7 +60,7 @@ static enum state_op_kind kind_of(const struct files_request *q)
 	case FILES_OP_READLINK:
 	case FILES_OP_WATCH:
 	case FILES_OP_TAR_GET:
-	case FILES_OP_WRITE_SMALL: /* only without a recorder */
+	case FILES_OP_WRITE_SMALL: /* see begin() */
 	case FILES_OP_END_:
 		break;
 	}
@@ -73,9 +73,14 @@ static bool has_contents(enum state_op_kind kind)
 	return kind == STATE_FS_WRITE || kind == STATE_FS_APPEND || kind == STATE_ASSETS_UPLOAD;
 }
 
+static uint32_t recorded_mode(uint32_t mode)
+{
+	return mode == FILES_KEEP_MODE ? STATE_NO_MODE : mode;
+}
+
 static void drop(struct recorder *r)
 {
-	r->pending = r->is_shared = false;
+	r->pending = r->is_batch = r->is_shared = false;
 	state_end(&r->state);
 	blob_done(&r->blob);
 	r->blobs_lock = fd_close(r->blobs_lock);
@@ -161,6 +166,7 @@ static int begin(struct files_recorder *base, const struct files_request *q, str
 	enum state_op_kind kind = kind_of(q);
 
 	drop(r);
+	r->pending = r->is_batch = q->op == FILES_OP_WRITE_SMALL;
 	if (kind == STATE_UNKNOWN)
 		return 0;
 	if (kind == STATE_FS_WRITE && r->by_reference)
@@ -174,7 +180,7 @@ static int begin(struct files_recorder *base, const struct files_request *q, str
 		.subject = str_from(r->path),
 		.object = str_from(r->other),
 		.is_new = q->flags & FILES_IS_NEW,
-		.mode = q->mode == FILES_KEEP_MODE ? STATE_NO_MODE : q->mode};
+		.mode = recorded_mode(q->mode)};
 	if (!has_contents(kind) && kind != STATE_FS_MKDIR && kind != STATE_FS_CHMOD)
 		r->op.mode = STATE_NO_MODE;
 	return r->source >= 0 ? share_contents(r, err) : 0;
@@ -230,6 +236,11 @@ static int finish_data(struct recorder *r, struct cloche_err *err)
 	return e;
 }
 
+static int not_recorded(int e, struct cloche_err *err)
+{
+	return err_wrap(err, e, "it was done, but is not on record");
+}
+
 static int ready(struct files_recorder *base, struct cloche_err *err)
 {
 	struct recorder *r = container_of(base, struct recorder, base);
@@ -238,9 +249,32 @@ static int ready(struct files_recorder *base, struct cloche_err *err)
 
 	if (!r->pending)
 		return 0;
-	if (has_contents(kind) || kind == STATE_FS_UNPACK)
+	if (!r->is_batch && (has_contents(kind) || kind == STATE_FS_UNPACK))
 		e = finish_data(r, err);
 	return e == 0 ? state_begin(&r->state, err) : e;
+}
+
+static int wrote(struct files_recorder *base, const struct files_small *files, size_t n,
+	struct cloche_err *err)
+{
+	struct recorder *r = container_of(base, struct recorder, base);
+	_cleanup_(freep) struct state_op *ops = calloc(n, sizeof(*ops));
+	_cleanup_(freep) char **paths = calloc(n, sizeof(*paths));
+	int e = ops && paths ? 0 : err_nomem(err);
+
+	for (size_t i = 0; e == 0 && i < n; i++) {
+		paths[i] = recorded_inside(r, files[i].path);
+		ops[i] = (struct state_op){.kind = STATE_FS_WRITE,
+			.subject = str_from(paths[i]),
+			.object = files[i].data,
+			.mode = recorded_mode(files[i].mode)};
+		e = paths[i] ? 0 : err_nomem(err);
+	}
+	if (e == 0)
+		e = state_record_files(&r->state, ops, n, err);
+	for (size_t i = 0; paths && i < n; i++)
+		free(paths[i]);
+	return e < 0 ? not_recorded(e, err) : 0;
 }
 
 static int end(struct files_recorder *base, bool done, struct cloche_err *err)
@@ -248,13 +282,10 @@ static int end(struct files_recorder *base, bool done, struct cloche_err *err)
 	struct recorder *r = container_of(base, struct recorder, base);
 	int e = 0;
 
-	if (done && r->pending) {
+	if (done && r->pending && !r->is_batch)
 		e = state_record(&r->state, &r->op, err);
-		if (e < 0)
-			err_wrap(err, e, "it was done, but is not on record");
-	}
 	drop(r);
-	return e;
+	return e < 0 ? not_recorded(e, err) : 0;
 }
 
 void recorder_by_reference(struct files_recorder *base, bool by_reference)
@@ -309,7 +340,7 @@ int recorder_new(const cloche_instance *instance, const char *workdir, struct fi
 		state_home_done(&home);
 		return err_nomem(err);
 	}
-	*r = (struct recorder){.base = {begin, take_data, ready, end, free_recorder},
+	*r = (struct recorder){.base = {begin, take_data, ready, wrote, end, free_recorder},
 		.home = home,
 		.state = STATE_INIT,
 		.blobs = -1,

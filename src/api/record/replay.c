@@ -2,9 +2,9 @@
 /* Theory of operation: each operation is repeated with the ordinary functions, in a session with
  * the sandbox. So nothing outside of the sandbox can be reached, and a recorded sandbox has on
  * record what was done. Small files that are written one after the other go to the worker in
- * batches unless they are recorded, and the worker writes one batch while the next is read from the
- * log. They are written in their order, but a file that a later row of the batch overwrites is not
- * written first. If one fails, nothing after it is done. */
+ * batches, and the worker writes one batch while the next is read from the log. They are written in
+ * their order, but a file that a later row of the batch overwrites is not written first, unless
+ * that has to be on record. If one fails, nothing after it is done. */
 #include "api/instance/made.h"
 #include "api/record/oplog.h"
 #include "base/hash.h"
@@ -111,7 +111,8 @@ static int batch_wait(struct replaying *p, struct cloche_err *err)
 		return 0;
 	p->is_sent = false;
 	r = files_finish(&b->run, err);
-	row = r < 0 ? b->row_of[b->sent.failed] : b->n;
+	/* If all were written, but are not on record, the first is named. */
+	row = r == 0 ? b->n : b->row_of[b->sent.written < b->sent.n ? b->sent.written : 0];
 	p->done.done += batch_done_before(b, row);
 	return r < 0 ? replay_wrap(b->rows[row].number, STATE_FS_WRITE, r, err) : 0;
 }
@@ -171,7 +172,8 @@ static struct str batch_copy(struct batch *b, struct str text)
 
 /* Put a write into the batch, in place of an earlier one of the same path. That one would be
  * overwritten, and its mode kept unless this one has another. */
-static int batch_add(struct batch *b, const struct state_op *op, struct cloche_err *err)
+static int batch_add(
+	struct batch *b, const struct state_op *op, bool is_recorded, struct cloche_err *err)
 {
 	struct row *row = &b->rows[b->n], *before;
 	uint32_t mode = files_mode(mode_of(op));
@@ -180,26 +182,25 @@ static int batch_add(struct batch *b, const struct state_op *op, struct cloche_e
 		.file = {.mode = mode,
 			.path = batch_copy(b, op->subject),
 			.data = batch_copy(b, op->object)}};
+	b->sending += batch_cost(&row->file);
+	b->n++;
+	if (is_recorded)
+		return 0;
 	HASH_FIND(hh, b->by_path, row->file.path.p, row->file.path.n, before);
 	if (before) {
 		HASH_DEL(b->by_path, before);
 		b->sending -= batch_cost(&before->file);
-		before->later = b->n;
+		before->later = b->n - 1;
 		if (mode == FILES_KEEP_MODE)
 			row->file.mode = before->file.mode;
 	}
 	HASH_ADD_KEYPTR(hh, b->by_path, row->file.path.p, row->file.path.n, row);
-	if (!row->hh.tbl)
-		return err_nomem(err);
-	b->sending += batch_cost(&row->file);
-	b->n++;
-	return 0;
+	return row->hh.tbl ? 0 : err_nomem(err);
 }
 
-static bool is_small_write(const struct replaying *p, const struct state_op *op)
+static bool is_small_write(const struct state_op *op)
 {
-	return op->kind == STATE_FS_WRITE && !op->is_ref && op->object.n <= FILES_MAX_SMALL &&
-	       !p->files->recorder;
+	return op->kind == STATE_FS_WRITE && !op->is_ref && op->object.n <= FILES_MAX_SMALL;
 }
 
 static int replay_small(struct replaying *p, const struct state_op *op, struct cloche_err *err)
@@ -218,7 +219,7 @@ static int replay_small(struct replaying *p, const struct state_op *op, struct c
 		p->batches[0]->by_path = NULL;
 		p->batches[0]->n = p->batches[0]->used = p->batches[0]->sending = 0;
 	}
-	return r < 0 ? r : batch_add(p->batches[0], op, err);
+	return r < 0 ? r : batch_add(p->batches[0], op, p->files->recorder, err);
 }
 
 static void batches_done(struct replaying *p)
@@ -314,7 +315,7 @@ static int replay_operation(struct replaying *p, const struct state_op *op, stru
 {
 	int r = 0;
 
-	if (is_small_write(p, op)) {
+	if (is_small_write(op)) {
 		state_let_go(p->state);
 		return replay_small(p, op, err);
 	}
