@@ -51,16 +51,16 @@ void cloche_files_close(cloche_files *f)
 {
 	if (!f)
 		return;
-	if (f->recorder)
-		f->recorder->free(f->recorder);
+	if (f->observer)
+		f->observer->free(f->observer);
 	chan_done(&f->c);
 	fd_close(f->wake_fd);
 	free(f);
 }
 
-void files_set_recorder(cloche_files *f, struct files_recorder *recorder)
+void files_set_observer(cloche_files *f, struct files_observer *observer)
 {
-	f->recorder = recorder;
+	f->observer = observer;
 }
 
 static bool has_data(const struct files_request *q)
@@ -69,29 +69,29 @@ static bool has_data(const struct files_request *q)
 	       q->op == FILES_OP_WRITE_SMALL;
 }
 
-static int record_end(cloche_files *f, int r, struct cloche_err *err)
+static int observe_end(cloche_files *f, int r, struct cloche_err *err)
 {
-	if (!f->recorder)
+	if (!f->observer)
 		return r;
 	if (r < 0) {
-		(void)f->recorder->end(f->recorder, false, NULL);
+		(void)f->observer->end(f->observer, false, NULL);
 		return r;
 	}
-	return f->recorder->end(f->recorder, true, err);
+	return f->observer->end(f->observer, true, err);
 }
 
-static int record_begin(cloche_files *f, const struct files_request *q, struct cloche_err *err)
+static int observe_begin(cloche_files *f, const struct files_request *q, struct cloche_err *err)
 {
-	struct files_recorder *recorder = f->recorder;
+	struct files_observer *observer = f->observer;
 	int r;
 
-	if (!recorder)
+	if (!observer)
 		return 0;
-	r = recorder->begin(recorder, q, err);
+	r = observer->begin(observer, q, err);
 	/* The data of a batch goes out with its request. */
 	if (r == 0 && (!has_data(q) || q->op == FILES_OP_WRITE_SMALL))
-		r = recorder->ready(recorder, err);
-	return r < 0 ? record_end(f, r, err) : 0;
+		r = observer->ready(observer, err);
+	return r < 0 ? observe_end(f, r, err) : 0;
 }
 
 void cloche_files_cancel(cloche_files *f)
@@ -199,7 +199,7 @@ static int set_broken(cloche_files *f, const struct cloche_err *why, struct cloc
 		f->broken = true;
 		f->why = *why;
 		/* The operation under way does not go on, wherever it was. */
-		(void)record_end(f, -why->code, NULL);
+		(void)observe_end(f, -why->code, NULL);
 	}
 	if (err)
 		*err = f->why;
@@ -353,14 +353,14 @@ int files_begin(struct files_run *run, const struct files_request *q, struct clo
 
 		return files_tell(err, run->verb, run->path, &e);
 	}
-	r = record_begin(f, q, err);
+	r = observe_begin(f, q, err);
 	if (r < 0)
 		return r;
 	f->cancelled = f->watching = false;
 	f->moved_bytes = 0;
 	f->told_usec = clock_mono_usec();
 	r = files_send_request(&f->c, q);
-	return r < 0 ? record_end(f, lost(f, r, err), err) : 0;
+	return r < 0 ? observe_end(f, lost(f, r, err), err) : 0;
 }
 
 /* Find the file of a batch that an error is about. Return NULL if there is none. */
@@ -412,7 +412,7 @@ void files_give_up(struct files_run *run)
 	struct chan_frame frame;
 	int ret;
 
-	(void)record_end(f, -E_CANCELLED, NULL);
+	(void)observe_end(f, -E_CANCELLED, NULL);
 	if (f->broken)
 		return;
 	if (!f->cancelled && cancel(f) < 0)
@@ -423,18 +423,18 @@ void files_give_up(struct files_run *run)
 }
 
 /* Record what was written of a batch, of which r is the result. */
-static int record_batch(struct files_run *run, int r, struct cloche_err *err)
+static int observe_batch(struct files_run *run, int r, struct cloche_err *err)
 {
-	struct files_recorder *recorder = run->f->recorder;
+	struct files_observer *observer = run->f->observer;
 	struct files_batch *b = run->batch;
 	int recorded;
 
 	if (!b)
 		return r;
 	b->written = r == 0 ? b->n : b->written;
-	if (!recorder || b->written == 0)
+	if (!observer || b->written == 0)
 		return r;
-	recorded = recorder->wrote(recorder, b->files, b->written, r == 0 ? err : NULL);
+	recorded = observer->wrote(observer, b->files, b->written, r == 0 ? err : NULL);
 	return r == 0 ? recorded : r;
 }
 
@@ -445,9 +445,9 @@ int files_finish(struct files_run *run, struct cloche_err *err)
 		int r = receive(run->f, &frame, false, err), ret;
 
 		if (r < 0)
-			return record_end(run->f, r, err);
+			return observe_end(run->f, r, err);
 		if (take_end(run, &frame, &ret, err))
-			return record_end(run->f, record_batch(run, ret, err), err);
+			return observe_end(run->f, observe_batch(run, ret, err), err);
 		if (run->f->cancelled)
 			continue;
 		r = run->answer ? run->answer(run, &frame, err) : files_malformed(run->f, err);
@@ -467,11 +467,11 @@ int files_do(struct files_run *run, const struct files_request *q, struct cloche
 
 /* --- data of ours --- */
 
-static int record_data(struct files_run *run, struct str data, struct cloche_err *err)
+static int observe_data(struct files_run *run, struct str data, struct cloche_err *err)
 {
-	struct files_recorder *recorder = run->f->recorder;
+	struct files_observer *observer = run->f->observer;
 
-	return recorder ? recorder->data(recorder, data, err) : 0;
+	return observer ? observer->data(observer, data, err) : 0;
 }
 
 /* Wait until everything queued was sent. Return 0, 1 if the operation is over, or a negative
@@ -496,7 +496,7 @@ static int drain(struct files_run *run, struct cloche_err *err)
 
 int files_queue(struct files_run *run, struct str data, struct cloche_err *err)
 {
-	int r = record_data(run, data, err);
+	int r = observe_data(run, data, err);
 
 	if (r < 0) {
 		files_give_up(run);
@@ -567,7 +567,7 @@ int files_send_from(
 		return err_set(
 			err, E_CANCELLED, "%s %s: the data could not be had", run->verb, run->path);
 	}
-	r = record_data(run, str_make(at, (size_t)n), err);
+	r = observe_data(run, str_make(at, (size_t)n), err);
 	if (r < 0) {
 		chan_abort(&f->c, mark);
 		files_give_up(run);
@@ -587,7 +587,7 @@ int files_send_end(struct files_run *run, struct cloche_err *err)
 
 	if (f->cancelled)
 		return 0;
-	r = f->recorder ? f->recorder->ready(f->recorder, err) : 0;
+	r = f->observer ? f->observer->ready(f->observer, err) : 0;
 	if (r < 0) {
 		files_give_up(run);
 		return r;

@@ -8,27 +8,27 @@
 #include "fs/hostpath.h"
 #include <cloche/files.h>
 
-/* Receives every operation that changes files, to record it (api/record/record.c). */
-struct files_recorder {
+/* Receives every operation that changes files, to record it (api/record/session_record.c). */
+struct files_observer {
 	/* A request, before it is sent. Negative: do not send it. */
 	int (*begin)(
-		struct files_recorder *r, const struct files_request *q, struct cloche_err *err);
+		struct files_observer *r, const struct files_request *q, struct cloche_err *err);
 	/* A piece of its data. Negative: give the operation up. */
-	int (*data)(struct files_recorder *r, struct str data, struct cloche_err *err);
+	int (*data)(struct files_observer *r, struct str data, struct cloche_err *err);
 	/* Everything was sent except what makes the worker act. Negative: give it up. */
-	int (*ready)(struct files_recorder *r, struct cloche_err *err);
+	int (*ready)(struct files_observer *r, struct cloche_err *err);
 	/* The first n files of a batch were written. Followed by end(). Negative: not recorded. */
-	int (*wrote)(struct files_recorder *r, const struct files_small *files, size_t n,
+	int (*wrote)(struct files_observer *r, const struct files_small *files, size_t n,
 		struct cloche_err *err);
 	/* The operation was done, or not; also called if nothing has begun. Negative: not
 	 * recorded. */
-	int (*end)(struct files_recorder *r, bool done, struct cloche_err *err);
-	void (*free)(struct files_recorder *r);
+	int (*end)(struct files_observer *r, bool done, struct cloche_err *err);
+	void (*free)(struct files_observer *r);
 };
 
 struct cloche_files {
 	struct chan c;
-	struct files_recorder *recorder; /* owned; NULL: none */
+	struct files_observer *observer; /* owned; NULL: none */
 	int wake_fd;
 	uint64_t timeout_ms;   /* 0: none */
 	bool ready;            /* READY has come */
@@ -67,8 +67,8 @@ struct files_run {
 /* Make a session over a connected socket (taken) with a worker at the other end. */
 _warn_unused_ int files_session_new(int fd, cloche_files **ret, struct cloche_err *err);
 
-/* Set the recorder (taken) for all further operations. */
-void files_set_recorder(cloche_files *f, struct files_recorder *recorder);
+/* Set the observer (taken) for all further operations. */
+void files_set_observer(cloche_files *f, struct files_observer *observer);
 
 /* Send the request. Fails if the session is already broken. */
 _warn_unused_ int files_begin(
@@ -112,7 +112,7 @@ int files_tell(
 /* Begin to write the files of run->batch in their order: at most FILES_CHUNK bytes in all, each
  * with FILES_SMALL_BYTES besides its path and data; their paths are terminated. files_finish()
  * tells how that ended; before that, others may be begun in this way unless the session has a
- * recorder, and nothing else. */
+ * observer, and nothing else. */
 enum { FILES_SMALL_BYTES = 16 };
 _warn_unused_ int files_batch_begin(struct files_run *run, struct cloche_err *err);
 

@@ -164,28 +164,28 @@ static void lie_done_only(struct chan *c)
 
 /* As the one that puts operations on record, which locks the log from ready() to end(). */
 struct locking {
-	struct files_recorder base;
+	struct files_observer base;
 	bool begun, locked;
 };
 
-static int lock_begin(struct files_recorder *r, const struct files_request *q, struct cloche_err *e)
+static int lock_begin(struct files_observer *r, const struct files_request *q, struct cloche_err *e)
 {
 	container_of(r, struct locking, base)->begun = q->op == FILES_OP_WRITE;
 	return 0;
 }
 
-static int lock_data(struct files_recorder *r, struct str data, struct cloche_err *e)
+static int lock_data(struct files_observer *r, struct str data, struct cloche_err *e)
 {
 	return 0;
 }
 
-static int lock_ready(struct files_recorder *r, struct cloche_err *e)
+static int lock_ready(struct files_observer *r, struct cloche_err *e)
 {
 	container_of(r, struct locking, base)->locked = true;
 	return 0;
 }
 
-static int lock_end(struct files_recorder *r, bool done, struct cloche_err *e)
+static int lock_end(struct files_observer *r, bool done, struct cloche_err *e)
 {
 	struct locking *l = container_of(r, struct locking, base);
 
@@ -193,7 +193,7 @@ static int lock_end(struct files_recorder *r, bool done, struct cloche_err *e)
 	return 0;
 }
 
-static void lock_free(struct files_recorder *r)
+static void lock_free(struct files_observer *r)
 {
 }
 
@@ -226,7 +226,7 @@ static int meet(void (*tell)(struct chan *c), bool wait, int op)
 
 	snprintf(to, sizeof(to), "%s/lied-to", top);
 	cloche_files_set_timeout(f, 500);
-	files_set_recorder(f, &lock.base);
+	files_set_observer(f, &lock.base);
 	must(pthread_create(&thread, NULL, liar, &l) == 0);
 	switch (op) {
 	case 0:

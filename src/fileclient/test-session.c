@@ -254,25 +254,25 @@ static void batches_are_not_seen_half(void)
 
 /* Puts on record what a batch has written, as the one of a recorded sandbox does. */
 struct noting {
-	struct files_recorder base;
+	struct files_observer base;
 	bool locked, full;
 	size_t ended;
 	struct buf paths;
 };
 
-static int note_begin(struct files_recorder *r, const struct files_request *q, struct cloche_err *e)
+static int note_begin(struct files_observer *r, const struct files_request *q, struct cloche_err *e)
 {
 	return 0;
 }
 
-static int note_ready(struct files_recorder *r, struct cloche_err *e)
+static int note_ready(struct files_observer *r, struct cloche_err *e)
 {
 	container_of(r, struct noting, base)->locked = true;
 	return 0;
 }
 
 static int note_wrote(
-	struct files_recorder *r, const struct files_small *files, size_t n, struct cloche_err *e)
+	struct files_observer *r, const struct files_small *files, size_t n, struct cloche_err *e)
 {
 	struct noting *note = container_of(r, struct noting, base);
 
@@ -282,7 +282,7 @@ static int note_wrote(
 	return note->full ? err_set(e, E_NO_SPACE, "the disk is full") : 0;
 }
 
-static int note_end(struct files_recorder *r, bool done, struct cloche_err *e)
+static int note_end(struct files_observer *r, bool done, struct cloche_err *e)
 {
 	struct noting *note = container_of(r, struct noting, base);
 
@@ -291,7 +291,7 @@ static int note_end(struct files_recorder *r, bool done, struct cloche_err *e)
 	return 0;
 }
 
-static void note_free(struct files_recorder *r)
+static void note_free(struct files_observer *r)
 {
 }
 
@@ -308,7 +308,7 @@ static void batches_on_record(void)
 	cloche_files *f = start_worker();
 	size_t written;
 
-	files_set_recorder(f, &note.base);
+	files_set_observer(f, &note.base);
 	check_int(write_batch(f, files, ARRAY_SIZE(files), &written), -E_SYSTEM);
 	check_int((long long)written, 2);
 	check_str(buf_str(&note.paths), "r/ar/b");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: an upload is a write that the session's recorder puts on record by reference
- * (api/record/record.c). A file to keep is read in full before the log is locked, so the log does
- * not wait for a slow sender. Under the lock the file is checked again: if it has changed, nothing
- * is recorded, so that no write from outside is on record before the contents that it replaced. */
+/* Theory of operation: an upload is a write that the session's record (session_record.c) names by
+ * reference. A file to keep is read in full before the log is locked, so the log does not wait for
+ * a slow sender. Under the lock the file is checked again: if it has changed, nothing is recorded,
+ * so that no write from outside is on record before the contents that it replaced. */
 #include "api/record/oplog.h"
 #include "base/err.h"
 #include "job/job.h"
@@ -11,9 +11,9 @@
 
 _Static_assert(CLOCHE_ASSET_REF_SIZE == STATE_REF_BYTES + 1, "the public size of a reference");
 
-static int find_recorder(const cloche_files *f, struct files_recorder **ret, struct cloche_err *err)
+static int find_record(const cloche_files *f, struct files_observer **ret, struct cloche_err *err)
 {
-	*ret = f->recorder;
+	*ret = f->observer;
 	if (*ret)
 		return 0;
 	err_set(err, E_UNSUPPORTED, "the sandbox is not recorded");
@@ -21,34 +21,34 @@ static int find_recorder(const cloche_files *f, struct files_recorder **ret, str
 	return -E_UNSUPPORTED;
 }
 
-/* Ends what recorder_by_reference() began. */
-static int finish(struct files_recorder *recorder, int r, char *ret)
+/* Ends what session_record_as_assets() began. */
+static int finish(struct files_observer *observer, int r, char *ret)
 {
-	recorder_by_reference(recorder, false);
+	session_record_as_assets(observer, false);
 	if (r == 0)
-		memcpy(ret, recorder_ref(recorder), CLOCHE_ASSET_REF_SIZE);
+		memcpy(ret, session_record_ref(observer), CLOCHE_ASSET_REF_SIZE);
 	return r;
 }
 
 int cloche_assets_upload(
 	cloche_files *f, const char *path, cloche_source from, char *ret, cloche_err *err)
 {
-	struct files_recorder *recorder;
-	int r = find_recorder(f, &recorder, err);
+	struct files_observer *observer;
+	int r = find_record(f, &observer, err);
 
 	if (r < 0)
 		return r;
-	recorder_by_reference(recorder, true);
+	session_record_as_assets(observer, true);
 	r = cloche_files_write(f, path, CLOCHE_FILES_PARENTS, CLOCHE_FILES_KEEP_MODE, from, err);
-	return finish(recorder, r, ret);
+	return finish(observer, r, ret);
 }
 
 /* --- what is there already --- */
 
 struct keeping {
-	struct files_recorder *recorder;
+	struct files_observer *observer;
 	uint64_t bytes;
-	struct cloche_err why; /* why the recorder failed */
+	struct cloche_err why; /* why it could not be recorded */
 	int r;
 };
 
@@ -57,7 +57,7 @@ static int take(void *user, const void *data, size_t length)
 	struct keeping *k = user;
 
 	k->bytes += length;
-	k->r = k->recorder->data(k->recorder, str_make(data, length), &k->why);
+	k->r = k->observer->data(k->observer, str_make(data, length), &k->why);
 	return k->r;
 }
 
@@ -78,7 +78,7 @@ static int gather(cloche_files *f, struct keeping *k, const char *path, const cl
 {
 	const struct files_request q = {
 		.op = FILES_OP_WRITE, .mode = st->mode & 0777, .path = str_from(path)};
-	int r = k->recorder->begin(k->recorder, &q, err);
+	int r = k->observer->begin(k->observer, &q, err);
 
 	if (r < 0)
 		return r;
@@ -88,13 +88,13 @@ static int gather(cloche_files *f, struct keeping *k, const char *path, const cl
 		*err = k->why;
 	if (r < 0)
 		return k->r < 0 ? k->r : r;
-	return k->bytes == st->size ? k->recorder->ready(k->recorder, err) : changed(path, err);
+	return k->bytes == st->size ? k->observer->ready(k->observer, err) : changed(path, err);
 }
 
-static int keep(cloche_files *f, struct files_recorder *recorder, const char *path, uint64_t max,
+static int keep(cloche_files *f, struct files_observer *observer, const char *path, uint64_t max,
 	struct cloche_err *err)
 {
-	struct keeping k = {.recorder = recorder};
+	struct keeping k = {.observer = observer};
 	cloche_file_stat before, after;
 	int end, r = cloche_files_stat(f, path, true, &before, err);
 
@@ -110,23 +110,23 @@ static int keep(cloche_files *f, struct files_recorder *recorder, const char *pa
 		r = cloche_files_stat(f, path, true, &after, err);
 	if (r == 0 && !is_same(&before, &after))
 		r = changed(path, err);
-	end = recorder->end(recorder, r == 0, r == 0 ? err : NULL);
+	end = observer->end(observer, r == 0, r == 0 ? err : NULL);
 	return r < 0 ? r : end;
 }
 
 int cloche_assets_keep(cloche_files *f, const char *path, uint64_t max, char *ret, cloche_err *err)
 {
-	struct files_recorder *recorder;
-	int r = find_recorder(f, &recorder, err);
+	struct files_observer *observer;
+	int r = find_record(f, &observer, err);
 
 	if (r < 0)
 		return r;
 	/* What the session does meanwhile is not recorded on its own. */
-	files_set_recorder(f, NULL);
-	recorder_by_reference(recorder, true);
-	r = keep(f, recorder, path, max, err);
-	files_set_recorder(f, recorder);
-	return finish(recorder, r, ret);
+	files_set_observer(f, NULL);
+	session_record_as_assets(observer, true);
+	r = keep(f, observer, path, max, err);
+	files_set_observer(f, observer);
+	return finish(observer, r, ret);
 }
 
 /* --- what a log has --- */

@@ -69,7 +69,7 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	_cleanup_(cloche_instance_freep) cloche_instance *own = NULL;
 	_cleanup_(freep) char *base = NULL;
 	_cleanup_fd_ int ours = -1, theirs = -1;
-	struct files_recorder *recorder;
+	struct files_observer *observer;
 	int fds[2], r;
 
 	r = instance_attach(instance, &c, err);
@@ -96,13 +96,13 @@ int cloche_files_open(const cloche_instance *instance, uint32_t uid, uint32_t gi
 	}
 	if (r < 0)
 		return err_wrap(err, r, "start the file worker");
-	r = recorder_new(instance, base ? base : "/", &recorder, err);
+	r = session_record_new(instance, base ? base : "/", &observer, err);
 	if (r < 0)
 		return r;
 	r = files_session_new(TAKE_FD(ours), ret, err);
 	if (r == 0)
-		files_set_recorder(*ret, recorder);
-	else if (recorder)
-		recorder->free(recorder);
+		files_set_observer(*ret, observer);
+	else if (observer)
+		observer->free(observer);
 	return r;
 }

@@ -261,17 +261,17 @@ static int link_second(struct fork_copy *c, const struct room_mount *m, struct c
 {
 	const char *also = sandbox_second_path(c->made, m);
 	_cleanup_(freep) char *around = also ? parent_of(also) : NULL;
-	struct files_recorder *recorder = c->to->recorder;
+	struct files_observer *observer = c->to->observer;
 	int r;
 
 	if (!also || is_mounted_in(c->becomes, also, false) ||
 		is_mounted_in(c->becomes, also, true))
 		return 0;
-	c->to->recorder = NULL;
+	c->to->observer = NULL;
 	r = around ? cloche_files_mkdir(c->to, around, 0755, true, err) : err_nomem(err);
 	if (r == 0)
 		r = cloche_files_symlink(c->to, m->target, also, err);
-	c->to->recorder = recorder;
+	c->to->observer = observer;
 	return r;
 }
 

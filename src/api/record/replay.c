@@ -219,7 +219,7 @@ static int replay_small(struct replaying *p, const struct state_op *op, struct c
 		p->batches[0]->by_path = NULL;
 		p->batches[0]->n = p->batches[0]->used = p->batches[0]->sending = 0;
 	}
-	return r < 0 ? r : batch_add(p->batches[0], op, p->files->recorder, err);
+	return r < 0 ? r : batch_add(p->batches[0], op, p->files->observer, err);
 }
 
 static void batches_done(struct replaying *p)
@@ -283,11 +283,11 @@ static int do_contents(struct replaying *p, const struct state_op *op, struct cl
 	fd = oplog_open_content(p->log, op->object, err);
 	if (fd < 0)
 		return fd;
-	if (p->files->recorder)
-		recorder_share(p->files->recorder, fd, op->object);
+	if (p->files->observer)
+		session_record_share(p->files->observer, fd, op->object);
 	r = do_contents_from(p, op, fd, err);
-	if (p->files->recorder)
-		recorder_share(p->files->recorder, -1, STR_NULL);
+	if (p->files->observer)
+		session_record_share(p->files->observer, -1, STR_NULL);
 	return r;
 }
 

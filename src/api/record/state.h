@@ -49,19 +49,19 @@ _warn_unused_ int state_copy_unset(cloche_state *from, cloche_state *to, struct 
 _warn_unused_ int state_hold(cloche_state *state, struct cloche_err *err);
 void state_let_go(cloche_state *state);
 
-/* Make a recorder for what a session does, or NULL if the sandbox is not recorded. workdir: where
- * relative paths begin inside. */
-_warn_unused_ int recorder_new(const cloche_instance *instance, const char *workdir,
-	struct files_recorder **ret, struct cloche_err *err);
+/* Make the record of a file session: the observer that puts on record what the session does. NULL
+ * if the sandbox is not recorded. workdir: where relative paths begin inside. */
+_warn_unused_ int session_record_new(const cloche_instance *instance, const char *workdir,
+	struct files_observer **ret, struct cloche_err *err);
 
-/* For recorders from recorder_new(). Set whether files that are written whole from now on are
- * assets, whose contents are stored beside the log whatever their size. Return the reference of the
- * last asset. */
-void recorder_by_reference(struct files_recorder *r, bool by_reference);
+/* For observers from session_record_new(). Set whether files that are written whole from now on are
+ * assets, whose contents are stored beside the log whatever their size. */
+void session_record_as_assets(struct files_observer *r, bool by_reference);
 /* Tell which contents from beside a log the next operations have: fd (borrowed) was checked and is
  * all that they send. If it is a blob of our own, it is named, not stored again. -1: none. */
-void recorder_share(struct files_recorder *r, int fd, struct str ref);
-const char *recorder_ref(struct files_recorder *r);
+void session_record_share(struct files_observer *r, int fd, struct str ref);
+/* Return the reference of the last asset, borrowed until the next operation. */
+const char *session_record_ref(struct files_observer *r);
 
 static inline void state_home_done(struct state_home *h)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a recorder is told of each operation of a file session (struct
- * files_recorder). Data is collected while it is sent: small data goes into the log, the rest
- * becomes a file of its own. The log is locked just before the worker does the operation, and
+/* Theory of operation: the record of a file session is told of each operation, as its observer
+ * (struct files_observer). Data is collected while it is sent: small data goes into the log, the
+ * rest becomes a file of its own. The log is locked just before the worker does the operation, and
  * unlocked when the operation is on record or has failed. So the log has the order in which things
  * were done, and does not stay locked for a slow sender. In a full record all paths are absolute,
  * like those of what commands do: one file has one name. */
@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct recorder {
-	struct files_recorder base;
+struct session_record {
+	struct files_observer base;
 	struct state_home home;
 	struct state state;
 	char *workdir;       /* where relative paths begin; NULL: they are recorded as they are */
@@ -60,7 +60,7 @@ static enum state_op_kind kind_of(const struct files_request *q)
 	case FILES_OP_READLINK:
 	case FILES_OP_WATCH:
 	case FILES_OP_TAR_GET:
-	case FILES_OP_WRITE_SMALL: /* see begin() */
+	case FILES_OP_WRITE_SMALL: /* see on_begin() */
 	case FILES_OP_END_:
 		break;
 	}
@@ -78,7 +78,7 @@ static uint32_t recorded_mode(uint32_t mode)
 	return mode == FILES_KEEP_MODE ? STATE_NO_MODE : mode;
 }
 
-static void drop(struct recorder *r)
+static void drop(struct session_record *r)
 {
 	r->pending = r->is_batch = r->is_shared = false;
 	state_end(&r->state);
@@ -91,7 +91,7 @@ static void drop(struct recorder *r)
 }
 
 /* Return the path as it is recorded, on the heap; NULL if memory runs out. */
-static char *recorded_path(const struct recorder *r, struct str path)
+static char *recorded_path(const struct session_record *r, struct str path)
 {
 	_cleanup_(freep) char *copy = str_dup(path), *joined = NULL;
 
@@ -102,7 +102,7 @@ static char *recorded_path(const struct recorder *r, struct str path)
 }
 
 /* Return the path by which it is recorded: another machine has the workspace elsewhere. */
-static char *recorded_inside(const struct recorder *r, struct str path)
+static char *recorded_inside(const struct session_record *r, struct str path)
 {
 	_cleanup_(freep) char *whole = recorded_path(r, path);
 	const char *rest = whole && r->also ? fs_below(whole, r->also) : NULL;
@@ -113,7 +113,7 @@ static char *recorded_inside(const struct recorder *r, struct str path)
 }
 
 /* Find the mount that has two paths. Return 0 or -ENOMEM. */
-static int find_second(const cloche_instance *instance, struct recorder *r)
+static int find_second(const cloche_instance *instance, struct session_record *r)
 {
 	const json_t *config = json_object_get(instance->record, "config"), *one;
 	size_t i;
@@ -131,7 +131,7 @@ static int find_second(const cloche_instance *instance, struct recorder *r)
 }
 
 /* Open the store of contents, and lock it against removal. */
-static int hold_blobs(struct recorder *r, struct cloche_err *err)
+static int hold_blobs(struct session_record *r, struct cloche_err *err)
 {
 	if (r->blobs < 0)
 		r->blobs = oplogs_open_blobs(err);
@@ -143,7 +143,7 @@ static int hold_blobs(struct recorder *r, struct cloche_err *err)
 
 /* Find out whether the contents are a file of our own, the very one that was checked. It stays as
  * long as the lock is held. */
-static int share_contents(struct recorder *r, struct cloche_err *err)
+static int share_contents(struct session_record *r, struct cloche_err *err)
 {
 	struct stat theirs, ours;
 	int e = hold_blobs(r, err);
@@ -160,9 +160,10 @@ static int share_contents(struct recorder *r, struct cloche_err *err)
 	return 0;
 }
 
-static int begin(struct files_recorder *base, const struct files_request *q, struct cloche_err *err)
+static int on_begin(
+	struct files_observer *base, const struct files_request *q, struct cloche_err *err)
 {
-	struct recorder *r = container_of(base, struct recorder, base);
+	struct session_record *r = container_of(base, struct session_record, base);
 	enum state_op_kind kind = kind_of(q);
 
 	drop(r);
@@ -186,7 +187,7 @@ static int begin(struct files_recorder *base, const struct files_request *q, str
 	return r->source >= 0 ? share_contents(r, err) : 0;
 }
 
-static int begin_blob(struct recorder *r, struct cloche_err *err)
+static int begin_blob(struct session_record *r, struct cloche_err *err)
 {
 	int e = hold_blobs(r, err);
 
@@ -198,9 +199,9 @@ static int begin_blob(struct recorder *r, struct cloche_err *err)
 	return e;
 }
 
-static int take_data(struct files_recorder *base, struct str data, struct cloche_err *err)
+static int on_data(struct files_observer *base, struct str data, struct cloche_err *err)
 {
-	struct recorder *r = container_of(base, struct recorder, base);
+	struct session_record *r = container_of(base, struct session_record, base);
 
 	if (!r->pending || r->is_shared)
 		return 0;
@@ -215,7 +216,7 @@ static int take_data(struct files_recorder *base, struct str data, struct cloche
 	return blob_add(&r->blob, data, err);
 }
 
-static int finish_data(struct recorder *r, struct cloche_err *err)
+static int finish_data(struct session_record *r, struct cloche_err *err)
 {
 	int e = 0;
 
@@ -241,9 +242,9 @@ static int not_recorded(int e, struct cloche_err *err)
 	return err_wrap(err, e, "it was done, but is not on record");
 }
 
-static int ready(struct files_recorder *base, struct cloche_err *err)
+static int on_ready(struct files_observer *base, struct cloche_err *err)
 {
-	struct recorder *r = container_of(base, struct recorder, base);
+	struct session_record *r = container_of(base, struct session_record, base);
 	enum state_op_kind kind = r->op.kind;
 	int e = 0;
 
@@ -254,10 +255,10 @@ static int ready(struct files_recorder *base, struct cloche_err *err)
 	return e == 0 ? state_begin(&r->state, err) : e;
 }
 
-static int wrote(struct files_recorder *base, const struct files_small *files, size_t n,
+static int on_wrote(struct files_observer *base, const struct files_small *files, size_t n,
 	struct cloche_err *err)
 {
-	struct recorder *r = container_of(base, struct recorder, base);
+	struct session_record *r = container_of(base, struct session_record, base);
 	_cleanup_(freep) struct state_op *ops = calloc(n, sizeof(*ops));
 	_cleanup_(freep) char **paths = calloc(n, sizeof(*paths));
 	int e = ops && paths ? 0 : err_nomem(err);
@@ -277,9 +278,9 @@ static int wrote(struct files_recorder *base, const struct files_small *files, s
 	return e < 0 ? not_recorded(e, err) : 0;
 }
 
-static int end(struct files_recorder *base, bool done, struct cloche_err *err)
+static int on_end(struct files_observer *base, bool done, struct cloche_err *err)
 {
-	struct recorder *r = container_of(base, struct recorder, base);
+	struct session_record *r = container_of(base, struct session_record, base);
 	int e = 0;
 
 	if (done && r->pending && !r->is_batch)
@@ -288,27 +289,27 @@ static int end(struct files_recorder *base, bool done, struct cloche_err *err)
 	return e < 0 ? not_recorded(e, err) : 0;
 }
 
-void recorder_by_reference(struct files_recorder *base, bool by_reference)
+void session_record_as_assets(struct files_observer *base, bool by_reference)
 {
-	container_of(base, struct recorder, base)->by_reference = by_reference;
+	container_of(base, struct session_record, base)->by_reference = by_reference;
 }
 
-void recorder_share(struct files_recorder *base, int fd, struct str ref)
+void session_record_share(struct files_observer *base, int fd, struct str ref)
 {
-	struct recorder *r = container_of(base, struct recorder, base);
+	struct session_record *r = container_of(base, struct session_record, base);
 
 	r->source = fd;
 	str_copy(r->source_ref, sizeof(r->source_ref), ref);
 }
 
-const char *recorder_ref(struct files_recorder *base)
+const char *session_record_ref(struct files_observer *base)
 {
-	return container_of(base, struct recorder, base)->ref;
+	return container_of(base, struct session_record, base)->ref;
 }
 
-static void free_recorder(struct files_recorder *base)
+static void on_free(struct files_observer *base)
 {
-	struct recorder *r = container_of(base, struct recorder, base);
+	struct session_record *r = container_of(base, struct session_record, base);
 
 	drop(r);
 	buf_done(&r->data);
@@ -321,10 +322,10 @@ static void free_recorder(struct files_recorder *base)
 	free(r);
 }
 
-int recorder_new(const cloche_instance *instance, const char *workdir, struct files_recorder **ret,
-	struct cloche_err *err)
+int session_record_new(const cloche_instance *instance, const char *workdir,
+	struct files_observer **ret, struct cloche_err *err)
 {
-	struct recorder *r;
+	struct session_record *r;
 	struct state_home home = STATE_HOME_INIT;
 	int e = state_home_find(instance, &home, err);
 
@@ -340,7 +341,8 @@ int recorder_new(const cloche_instance *instance, const char *workdir, struct fi
 		state_home_done(&home);
 		return err_nomem(err);
 	}
-	*r = (struct recorder){.base = {begin, take_data, ready, wrote, end, free_recorder},
+	*r = (struct session_record){
+		.base = {on_begin, on_data, on_ready, on_wrote, on_end, on_free},
 		.home = home,
 		.state = STATE_INIT,
 		.blobs = -1,
@@ -353,7 +355,7 @@ int recorder_new(const cloche_instance *instance, const char *workdir, struct fi
 		    ? err_nomem(err)
 		    : state_home_open(&home, &r->state, err);
 	if (e < 0)
-		free_recorder(&r->base);
+		on_free(&r->base);
 	else
 		*ret = &r->base;
 	return e;
