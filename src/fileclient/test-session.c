@@ -252,6 +252,27 @@ static void batches_are_not_seen_half(void)
 	end_worker(f);
 }
 
+/* The largest that a batch takes, twice, as far as one piece of data has room. */
+static void batches_of_large_files(void)
+{
+	static char data[FILES_MAX_SMALL];
+	struct files_small files[] = {
+		{FILES_KEEP_MODE, STR("large/a"), str_make(data, sizeof(data))},
+		{FILES_KEEP_MODE, STR("large/b"),
+			str_make(data, FILES_CHUNK - sizeof(data) - 100)}};
+	cloche_files *f = start_worker();
+	cloche_file_stat st;
+	size_t written;
+
+	memset(data, 'x', sizeof(data));
+	check_int(write_batch(f, files, ARRAY_SIZE(files), &written), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		check_int(cloche_files_stat(f, files[i].path.p, false, &st, &err), 0);
+		check_int((long long)st.size, (long long)files[i].data.n);
+	}
+	end_worker(f);
+}
+
 /* Puts on record what a batch has written, as the one of a recorded sandbox does. */
 struct noting {
 	struct files_observer base;
@@ -734,6 +755,7 @@ int main(void)
 	run_test(contents_of_a_descriptor);
 	run_test(batches);
 	run_test(batches_are_not_seen_half);
+	run_test(batches_of_large_files);
 	run_test(batches_on_record);
 	run_test(sizes);
 	run_test(fifos_do_not_block);

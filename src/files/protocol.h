@@ -40,8 +40,8 @@ enum {
 	FILES_MAX_PAYLOAD = 2 * FILES_MAX_PATH + 1024,
 	FILES_MAX_OUT = 2 * FILES_MAX_PAYLOAD,
 	FILES_MAX_NAME = 255,
-	FILES_MAX_TARGET = 4096, /* of a symbolic link */
-	FILES_MAX_SMALL = 4096,  /* contents of one file of WRITE_SMALL */
+	FILES_MAX_TARGET = 4096,     /* of a symbolic link */
+	FILES_MAX_SMALL = 64 * 1024, /* contents of one file of WRITE_SMALL */
 };
 
 enum files_frame {
