@@ -82,8 +82,12 @@ size_t escape_json_char(struct str s, char ret[ESCAPE_JSON_MAX], size_t *ret_use
 
 	*ret_used = MAX(utf8_decode(s, &c), (size_t)1);
 	for (const char *l = letters; *l; l += 2)
-		if (c == (unsigned char)l[1])
-			return (size_t)snprintf(ret, ESCAPE_JSON_MAX, "\\%c", *l);
+		if (c == (unsigned char)l[1]) {
+			/* A text has one of these for each line. */
+			ret[0] = '\\';
+			ret[1] = *l;
+			return 2;
+		}
 	if (c < 0x10000)
 		return (size_t)snprintf(ret, ESCAPE_JSON_MAX, "\\u%04x", c);
 	c -= 0x10000;
