@@ -185,7 +185,7 @@ static int take_part(struct loading *q, struct cassette_exchange *e, uint64_t at
 	return 0;
 }
 
-static int take_line(
+static int cassette_take_line(
 	struct loading *q, struct str text, uint64_t at, uint64_t end, struct cloche_err *err)
 {
 	struct cassette_exchange *e;
@@ -234,7 +234,7 @@ static int load(struct loading *q, struct cloche_err *err)
 
 		lines++;
 		if (text.n > 0)
-			r = take_line(q, text, at, at + n, err);
+			r = cassette_take_line(q, text, at, at + n, err);
 		if (r < 0)
 			return err_wrap(err, r, "line %llu", lines);
 		buf_consume(&b, n);

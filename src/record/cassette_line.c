@@ -38,7 +38,7 @@ static bool is_headers(const json_t *headers)
 }
 
 /* Convert to bytes. A character above U+00FF becomes NUL, which no header may hold. */
-static int add_bytes(struct buf *out, struct str s)
+static int cassette_line_add_bytes(struct buf *out, struct str s)
 {
 	int r = 0;
 
@@ -57,7 +57,7 @@ bool cassette_header(struct cassette_line *l, size_t i, struct str *ret_name, st
 	const json_t *one = json_array_get(l->headers, i);
 
 	buf_clear(&l->value);
-	if (!one || add_bytes(&l->value, json_str(json_array_get(one, 1))) < 0)
+	if (!one || cassette_line_add_bytes(&l->value, json_str(json_array_get(one, 1))) < 0)
 		return false;
 	*ret_name = json_str(json_array_get(one, 0));
 	*ret_value = buf_str(&l->value);

@@ -18,7 +18,7 @@ static int finish(struct jsonout *o)
 }
 
 /* Write each byte as one character. */
-static int add_bytes(struct buf *b, struct str s)
+static int cassette_write_add_bytes(struct buf *b, struct str s)
 {
 	int r = buf_add_char(b, '"');
 
@@ -39,7 +39,7 @@ static void add_value(struct jsonout *o, struct str s)
 {
 	jsonout_raw(o, NULL, STR("")); /* adds the comma */
 	if (o->error == 0)
-		o->error = add_bytes(o->b, s);
+		o->error = cassette_write_add_bytes(o->b, s);
 }
 
 static void add_headers(struct jsonout *o, const char *key, const struct cassette_headers *headers)

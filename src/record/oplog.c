@@ -149,7 +149,7 @@ static bool is_about_others(struct str line)
 	return false;
 }
 
-static int take_line(struct reading *q, struct str text, struct cloche_err *err)
+static int oplog_take_line(struct reading *q, struct str text, struct cloche_err *err)
 {
 	struct oplog *l = q->l;
 	uint64_t number = l->number + 1;
@@ -209,7 +209,7 @@ static int take_tail(struct reading *q, struct str text, struct cloche_err *err)
 		return err_nomem(err);
 	/* A part of an entry is never JSON, so what is JSON is whole. */
 	if (r == 0 || q->line.doc)
-		return take_line(q, text, err);
+		return oplog_take_line(q, text, err);
 	if (q->l->number == 0)
 		return no_log(err);
 	*q->torn = text.n;
@@ -226,7 +226,7 @@ static int read_from(struct reading *q, struct cloche_err *err)
 	while ((r = fd_next_line(l->fd, &b, l->size, UINT64_MAX, &line)) == 1) {
 		size_t n = line.n + 1;
 
-		r = take_line(q, line, err);
+		r = oplog_take_line(q, line, err);
 		if (r != 0)
 			return r;
 		buf_consume(&b, n);

@@ -139,7 +139,7 @@ static void show_limits(struct cgroup *g, unsigned controllers, const struct cgr
 
 /* Make parent/cloche-NAME. Return its heap path, or NULL with errno. A leftover of the same name is
  * reused if it is empty. */
-static char *make_dir(const char *parent, const char *name)
+static char *cgroup_make_dir(const char *parent, const char *name)
 {
 	char *path = NULL;
 
@@ -159,7 +159,7 @@ static char *make_dir(const char *parent, const char *name)
  * the limits, it could lift them, since for an ordinary user its files belong to root inside. */
 static bool make_v2(const char *parent, const char *name, struct cgroup *g)
 {
-	_cleanup_(freep) char *inner = NULL, *dir = make_dir(parent, name);
+	_cleanup_(freep) char *inner = NULL, *dir = cgroup_make_dir(parent, name);
 
 	if (!dir)
 		return false;
@@ -238,7 +238,8 @@ static void make_v1(
 		for (other = 0; other < c; other++)
 			if (g->path[other] && strcmp(place->v1[other], place->v1[c]) == 0)
 				break;
-		g->path[c] = other < c ? strdup(g->path[other]) : make_dir(place->v1[c], name);
+		g->path[c] =
+			other < c ? strdup(g->path[other]) : cgroup_make_dir(place->v1[c], name);
 		if (g->path[c])
 			g->version = 1;
 		else

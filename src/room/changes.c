@@ -302,7 +302,7 @@ static void changes_leave(struct walk *w, size_t n)
 	changes_back_to(w, &w->pairs[n - 1]);
 }
 
-static int open_dir(int dir, const char *name)
+static int changes_open_dir(int dir, const char *name)
 {
 	return openat(
 		dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -316,13 +316,13 @@ static int open_lower(
 
 	*ret_host = p->host;
 	if (!in_top || (st->st_mode & 07777) != LAYERS_COVERED)
-		return open_dir(p->lower, name);
+		return changes_open_dir(p->lower, name);
 	for (; *host; host++)
 		if (strcmp(*host + 1, name) == 0) {
 			*ret_host = true;
-			return open_dir(AT_FDCWD, *host);
+			return changes_open_dir(AT_FDCWD, *host);
 		}
-	return open_dir(p->lower, name);
+	return changes_open_dir(p->lower, name);
 }
 
 /* lower: status of the lower entry, or NULL. */
@@ -444,7 +444,7 @@ int changes_walk(int upper, int lower, room_change_fn fn, void *user, struct clo
 	w.pairs = calloc(CHANGES_MAX_DEPTH + 1, sizeof(*w.pairs));
 	if (!w.pairs)
 		return err_nomem(err);
-	w.pairs[0] = (struct pair){.lower = open_dir(lower, ".")};
+	w.pairs[0] = (struct pair){.lower = changes_open_dir(lower, ".")};
 	if (w.pairs[0].lower < 0 || fstat(upper, &st) < 0) {
 		r = -errno;
 	} else {

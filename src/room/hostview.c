@@ -100,7 +100,7 @@ void hostview_each(hostview_fn fn, void *user)
 }
 
 /* Decode "\\040" and the like, in place. */
-static void unescape(char *text)
+static void hostview_unescape(char *text)
 {
 	char *to = text;
 
@@ -144,7 +144,7 @@ int hostview_submounts(struct parts_view *v, const char *dir, struct cloche_err 
 			line.p[n] != '/')
 			continue;
 		snprintf(path, sizeof(path), "%.*s", STR_FMT(line));
-		unescape(path);
+		hostview_unescape(path);
 		/* Skip mounts below the previous one: they came with it. */
 		if (last[0] && fs_is_within(path, last))
 			continue;

@@ -45,7 +45,7 @@ static int find_dir(
 	return r == 0 ? source_judge_path(ret, named, home, "keep changes", err) : r;
 }
 
-static int open_dir(const struct hostpath *at, const char *path, struct cloche_err *err)
+static int keep_open_dir(const struct hostpath *at, const char *path, struct cloche_err *err)
 {
 	const char *name = at->name[0] ? at->name : ".";
 	_cleanup_fd_ int fd =
@@ -60,7 +60,7 @@ static int open_dir(const struct hostpath *at, const char *path, struct cloche_e
 	return err_sys(err, errno, "keep changes in %s", path);
 }
 
-static int make_dir(
+static int keep_make_dir(
 	const struct hostpath *at, const char *path, bool *ret_made, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = -1;
@@ -69,7 +69,7 @@ static int make_dir(
 	*ret_made = at->name[0] && mkdirat(at->dir, at->name, 0700) == 0;
 	if (at->name[0] && !*ret_made && errno != EEXIST)
 		return err_sys(err, errno, "make %s for changes", path);
-	fd = open_dir(at, path, err);
+	fd = keep_open_dir(at, path, err);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
@@ -260,7 +260,7 @@ int keep_open(const char *path, const char *root_dir, const char *home, struct k
 		return err_sys(err, errno, "keep changes in %s", path);
 	r = find_dir(k.named, home, &k.at, err);
 	if (r == 0)
-		r = k.dir = make_dir(&k.at, k.named, &k.made, err);
+		r = k.dir = keep_make_dir(&k.at, k.named, &k.made, err);
 	if (r >= 0)
 		r = lock_and_check(&k, root_dir, err);
 	if (r < 0) {
@@ -310,7 +310,7 @@ int keep_check_apart(const struct keep *k, int fd, const char *source, struct cl
 /* --- a later look --- */
 
 /* Return the path that escape_log() wrote. */
-static char *unescape(struct str s)
+static char *keep_unescape(struct str s)
 {
 	char *out = str_dup(s), *to = out;
 
@@ -345,7 +345,7 @@ static int read_root(int dir, const char *path, char **ret, struct cloche_err *e
 	rest = str_next_line(&rest);
 	if (!str_starts(rest, STR("root ")))
 		return err_set(err, E_CORRUPT, "%s/" KEEP_MARKER " is damaged", path);
-	*ret = unescape(str_from_index(rest, 5));
+	*ret = keep_unescape(str_from_index(rest, 5));
 	return *ret ? 0 : err_nomem(err);
 }
 

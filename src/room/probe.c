@@ -55,7 +55,7 @@ static int try_namespaces(char *detail, struct cloche_err *err)
 }
 
 /* Make a tmpfs to work in, attached where no path lookup reaches it. */
-static int make_scratch(struct cloche_err *err)
+static int probe_make_scratch(struct cloche_err *err)
 {
 	int r = mount_make_private(err), tree;
 
@@ -71,7 +71,7 @@ static int make_scratch(struct cloche_err *err)
 static int try_proc(char *detail, struct cloche_err *err)
 {
 	static const char *const dirs[] = {"run", "run/cloche", "run/cloche/empty", "dev", NULL};
-	int scratch = make_scratch(err), r;
+	int scratch = probe_make_scratch(err), r;
 
 	if (scratch < 0)
 		return scratch;
@@ -87,7 +87,7 @@ static int try_overlay(char *detail, struct cloche_err *err)
 	static const struct mount_option options[] = {{"lowerdir", "/usr"}, {"upperdir", "upper"},
 		{"workdir", "work"}, {"userxattr", NULL}, {NULL, NULL}};
 	static const char *const dirs[] = {"upper", "work", NULL};
-	int scratch = make_scratch(err), r;
+	int scratch = probe_make_scratch(err), r;
 
 	r = scratch < 0 ? scratch : parts_mkdirs(scratch, dirs, 0755, err);
 	if (r == 0 && fchdir(scratch) < 0)

@@ -47,7 +47,7 @@ static const char *const shown[] = {
 enum { SHOWN_OF_HOST = ARRAY_SIZE(shown) - 1 };
 #define SYS_ATTRS (MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC)
 
-static int cover(int root, const char *name, enum what what, struct cloche_err *err)
+static int procfs_cover_one(int root, const char *name, enum what what, struct cloche_err *err)
 {
 	uint64_t attrs = MOUNT_ATTR_RDONLY | PARTS_QUIET | MOUNT_ATTR_NOEXEC;
 	_cleanup_fd_ int tree = -1;
@@ -92,7 +92,7 @@ int procfs_cover(int root, bool by_root, struct cloche_err *err)
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = cover(root, covered[i].name, covered[i].what, err);
+		r = procfs_cover_one(root, covered[i].name, covered[i].what, err);
 	return r;
 }
 

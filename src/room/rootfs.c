@@ -233,7 +233,7 @@ int rootfs_idmap_sources(struct rootfs *r, int userns_fd, struct cloche_err *err
 enum { BYTES_A_FILE = 2048, FILES_MIN = 4096 };
 
 /* Make the tmpfs, attached on top of the old root. */
-static int make_scratch(const struct rootfs *r, int *ret_fd, struct cloche_err *err)
+static int rootfs_make_scratch(const struct rootfs *r, int *ret_fd, struct cloche_err *err)
 {
 	uint64_t bytes = room_limits_tmpfs(&r->spec->limits);
 	char size[32], files[32];
@@ -537,7 +537,7 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 	if (e == 0 && r->init_tree < 0)
 		e = rootfs_open_sources(r, err);
 	if (e == 0)
-		e = make_scratch(r, &scratch, err);
+		e = rootfs_make_scratch(r, &scratch, err);
 	if (e == 0)
 		e = fill_scratch(r, scratch, err);
 	if (e < 0)

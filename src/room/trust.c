@@ -170,7 +170,8 @@ int trust_link_policies(int root, struct cloche_err *err)
 }
 
 /* Mount the file over `path` if another file is there. */
-static int cover(const struct target_root *root, int file, const char *path, struct cloche_err *err)
+static int trust_cover(
+	const struct target_root *root, int file, const char *path, struct cloche_err *err)
 {
 	_cleanup_fd_ int at = target_find(root, path, err), tree = -1;
 	struct stat st, own;
@@ -191,7 +192,7 @@ static int cover_all(
 	int r = 0;
 
 	for (; *paths && r == 0; paths++)
-		r = cover(root, file, *paths, err);
+		r = trust_cover(root, file, *paths, err);
 	return r;
 }
 
@@ -214,7 +215,7 @@ static int cover_javas(
 		for (const char *const *s = java_stores; *s && r == 0; s++) {
 			snprintf(path, sizeof(path), "%s/%s/%s", homes, entry->d_name, *s);
 			if (entry->d_name[0] != '.')
-				r = cover(root, store, path, err);
+				r = trust_cover(root, store, path, err);
 		}
 	closedir(dir);
 	return r;

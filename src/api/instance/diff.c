@@ -33,7 +33,7 @@ static enum cloche_file_type type_of(uint32_t mode)
 
 JOB_ASK1(call_change_fn, cloche_change_fn, bool, false, const cloche_change *)
 
-static int hand_on(void *user, const struct room_change *c)
+static int diff_hand_on(void *user, const struct room_change *c)
 {
 	struct diff *d = user;
 	const cloche_change change = {.kind = (enum cloche_change_kind)c->kind,
@@ -51,7 +51,7 @@ int cloche_diff_kept(const char *dir, cloche_change_fn fn, void *user, cloche_er
 	struct diff d = {fn, user};
 	/* The directory does not tell which provider kept it, but only one provider does that. */
 	const struct provider *p = provider_find(str_from(provider_name_at(0)), NULL);
-	int r = provider_diff_kept(p, dir, hand_on, &d, err);
+	int r = provider_diff_kept(p, dir, diff_hand_on, &d, err);
 
 	return r > 0 ? 0 : r;
 }
@@ -86,7 +86,7 @@ static int diff_layers(const struct client *client, int upper, int lower, cloche
 	if (!p)
 		return err_set(err, E_UNSUPPORTED, "this version does not know the provider \"%s\"",
 			client_provider(client));
-	r = provider_diff(p, upper, lower, hand_on, &d, err);
+	r = provider_diff(p, upper, lower, diff_hand_on, &d, err);
 	return r > 0 ? 0 : r;
 }
 

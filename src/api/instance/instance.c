@@ -165,7 +165,7 @@ static json_t *read_record(const struct sandbox_entry *entry)
 }
 
 /* Set the error, with the reason if the sandbox did not end in order. */
-static int has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
+static int instance_has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
 {
 	_cleanup_json_ json_t *record = read_record(entry);
 	struct str why = json_str_at(record, "error");
@@ -228,7 +228,7 @@ int instance_attach(const cloche_instance *instance, struct client **ret, struct
 		if (r < 0)
 			return r;
 		if (entry.life == SANDBOX_ENDED || is_over(&entry))
-			return has_ended(&entry, err);
+			return instance_has_ended(&entry, err);
 		/* A sandbox is locked before it listens, and stops listening while it ends. */
 		if (until == 0)
 			until = clock_mono_usec() + BEGINNING_USEC;

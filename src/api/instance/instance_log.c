@@ -112,7 +112,7 @@ void cloche_log_stop(cloche_log *log)
 	errno = saved;
 }
 
-static bool has_ended(cloche_log *log)
+static bool instance_log_has_ended(cloche_log *log)
 {
 	if (!log->ended) {
 		_cleanup_json_ json_t *meta = execs_meta(log->dir);
@@ -124,7 +124,7 @@ static bool has_ended(cloche_log *log)
 
 int cloche_log_extent_now(cloche_log *log, cloche_log_extent *ret, cloche_err *err)
 {
-	cloche_log_extent e = {.ended = has_ended(log)};
+	cloche_log_extent e = {.ended = instance_log_has_ended(log)};
 	int r = execlog_extent(&log->reader, &e.start, &e.end);
 
 	if (r < 0)
@@ -148,7 +148,7 @@ int cloche_log_read(cloche_log *log, uint64_t offset, void *buffer, size_t size,
 	cloche_log_piece *ret, cloche_err *err)
 {
 	/* Look for the end first, so that all that was written before it is read after it. */
-	bool ended = has_ended(log);
+	bool ended = instance_log_has_ended(log);
 	int stream = 1;
 	int64_t n = execlog_read(&log->reader, &offset, buffer, size, &stream);
 
@@ -190,8 +190,8 @@ int log_watch(cloche_log *log, struct cloche_err *err)
 /* Pass on what there is. Return 1 if the callback wants no more, 2 if the command has ended. */
 JOB_ASK4(call_log_fn, cloche_log_fn, bool, false, bool, uint64_t, const void *, size_t)
 
-static int hand_on(cloche_log *log, uint64_t *offset, char *chunk, cloche_log_fn fn, void *user,
-	struct cloche_err *err)
+static int instance_log_hand_on(cloche_log *log, uint64_t *offset, char *chunk, cloche_log_fn fn,
+	void *user, struct cloche_err *err)
 {
 	for (;;) {
 		cloche_log_piece piece;
@@ -217,7 +217,7 @@ static int look_why(cloche_log *log, struct cloche_err *err)
 	int r;
 
 	log->ended = false;
-	if (has_ended(log))
+	if (instance_log_has_ended(log))
 		return 0;
 	r = instance_open_entry(log->in, &entry, err);
 	if (r < 0)
@@ -245,7 +245,7 @@ static int begin_following(cloche_log *log, struct following *f, struct cloche_e
 {
 	f->inotify = log_watch(log, err);
 	f->timeout = tells_all() ? -1 : LOOK_AGAIN_MS;
-	if (f->inotify >= 0 && !has_ended(log) &&
+	if (f->inotify >= 0 && !instance_log_has_ended(log) &&
 		client_attach(log->in->base, log->in->id, &f->client, NULL) < 0)
 		f->timeout = WITHOUT_WATCH_MS;
 	return MIN(f->inotify, 0);
@@ -279,7 +279,7 @@ int cloche_log_follow(cloche_log *log, uint64_t offset, cloche_log_fn fn, void *
 	int r = chunk ? begin_following(log, &f, err) : err_nomem(err);
 
 	while (r == 0) {
-		r = hand_on(log, &offset, chunk, fn, user, err);
+		r = instance_log_hand_on(log, &offset, chunk, fn, user, err);
 		if (r == 0)
 			r = wait_for_change(log, &f, err);
 	}

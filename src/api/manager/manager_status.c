@@ -13,7 +13,7 @@ static const char *provider_of(const cloche_manager *m)
 }
 
 /* With the lock held. */
-static json_t *describe(cloche_manager *m)
+static json_t *manager_status_describe(cloche_manager *m)
 {
 	unsigned running = manager_count_running(m);
 	const struct waiting *w;
@@ -40,7 +40,7 @@ int cloche_manager_status(cloche_manager *m, cloche_status **ret, cloche_err *er
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&m->lock);
-	member = describe(m);
+	member = manager_status_describe(m);
 	pthread_mutex_unlock(&m->lock);
 	r = status_add(s, "manager", member, err);
 	if (r < 0)

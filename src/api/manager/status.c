@@ -261,7 +261,7 @@ static json_t *describe_sandbox(const struct sandbox_status *b)
 		(json_int_t)(b->answers ? b->now.commands_running : 0));
 }
 
-static json_t *describe(const struct status *s)
+static json_t *status_describe(const struct status *s)
 {
 	const cloche_status *t = &s->told;
 	json_t *providers = json_array(), *sandboxes = json_array();
@@ -325,7 +325,7 @@ int cloche_status_read(cloche_status **ret, cloche_err *err)
 	}
 	if (r == 0) {
 		tell(s);
-		s->document = describe(s);
+		s->document = status_describe(s);
 		r = write_document(s, err);
 	}
 	if (r < 0)

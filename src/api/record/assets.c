@@ -22,7 +22,7 @@ static int find_record(const cloche_files *f, struct files_observer **ret, struc
 }
 
 /* Ends what session_record_as_assets() began. */
-static int finish(struct files_observer *observer, int r, char *ret)
+static int assets_finish(struct files_observer *observer, int r, char *ret)
 {
 	session_record_as_assets(observer, false);
 	if (r == 0)
@@ -40,7 +40,7 @@ int cloche_assets_upload(
 		return r;
 	session_record_as_assets(observer, true);
 	r = cloche_files_write(f, path, CLOCHE_FILES_PARENTS, CLOCHE_FILES_KEEP_MODE, from, err);
-	return finish(observer, r, ret);
+	return assets_finish(observer, r, ret);
 }
 
 /* --- what is there already --- */
@@ -126,7 +126,7 @@ int cloche_assets_keep(cloche_files *f, const char *path, uint64_t max, char *re
 	session_record_as_assets(observer, true);
 	r = keep(f, observer, path, max, err);
 	files_set_observer(f, observer);
-	return finish(observer, r, ret);
+	return assets_finish(observer, r, ret);
 }
 
 /* --- what a log has --- */

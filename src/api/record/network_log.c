@@ -46,7 +46,7 @@ void cloche_network_log_close(cloche_network_log *log)
 }
 
 /* Return the text without its line end, terminated, or NULL if out of memory. */
-static const char *finish(struct buf *b)
+static const char *network_log_finish(struct buf *b)
 {
 	if (str_ends(buf_str(b), STR("\n")))
 		b->tail--;
@@ -66,8 +66,8 @@ int cloche_network_log_next(cloche_network_log *log, cloche_network_entry *ret, 
 	if (netlog_event_show(&event, &log->line) < 0 || netlog_format_json(&event, &log->json) < 0)
 		return err_nomem(err);
 	ret->blocked = netlog_event_is_blocked(&event);
-	ret->line = finish(&log->line);
-	ret->json = finish(&log->json);
+	ret->line = network_log_finish(&log->line);
+	ret->json = network_log_finish(&log->json);
 	return ret->line && ret->json ? 1 : err_nomem(err);
 }
 

@@ -189,7 +189,8 @@ struct reading {
 
 JOB_ASK1(call_operation_fn, cloche_operation_fn, bool, false, const cloche_operation *)
 
-static int pass_on(const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+static int oplog_pass_on(
+	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct reading *q = user;
 	cloche_operation o = {.number = op->number,
@@ -228,7 +229,7 @@ uint64_t cloche_oplog_torn(const cloche_oplog *log)
 int cloche_oplog_read(cloche_oplog *log, cloche_operation_fn fn, void *user, cloche_err *err)
 {
 	struct reading q = {fn, user, BUF_INIT((size_t)2 * STATE_LINE_MAX)};
-	int r = oplog_read_all(log, pass_on, &q, err);
+	int r = oplog_read_all(log, oplog_pass_on, &q, err);
 
 	buf_done(&q.line);
 	return r < 0 ? r : 0;

@@ -97,8 +97,8 @@ struct passing {
 	char *why;
 };
 
-static int pass_on(const struct cassette *c, const struct cassette_exchange *e, struct passing *p,
-	cloche_request *ret, struct cloche_err *err)
+static int oplog_requests_pass_on(const struct cassette *c, const struct cassette_exchange *e,
+	struct passing *p, cloche_request *ret, struct cloche_err *err)
 {
 	int r = cassette_read_at(c, e->request_at, &p->line, err);
 
@@ -146,7 +146,7 @@ int cloche_oplog_requests(
 	for (size_t i = cassette_first(&log->cassette, after); r == 0 && i < log->cassette.n; i++) {
 		cloche_request one;
 
-		r = pass_on(&log->cassette, &log->cassette.v[i], &p, &one, err);
+		r = oplog_requests_pass_on(&log->cassette, &log->cassette.v[i], &p, &one, err);
 		if (r == 0 && !call_request_fn(fn, &one, user))
 			break;
 	}

@@ -42,7 +42,7 @@ static cloche_run *run_of(struct loop_timer *timer)
 
 /* --- ends --- */
 
-static void on_kill_due(struct loop_timer *timer)
+static void run_context_on_kill_due(struct loop_timer *timer)
 {
 	(void)client_signal(client_of(run_of(timer)), SIGKILL, CTL_SCOPE_TREE);
 }
@@ -51,7 +51,7 @@ static void give_up(cloche_run *run)
 {
 	run->code->call->interrupted = true;
 	(void)client_signal(client_of(run), SIGINT, CTL_SCOPE_GROUP);
-	set_timer(run, GRACE, on_kill_due);
+	set_timer(run, GRACE, run_context_on_kill_due);
 }
 
 static void on_timeout(struct loop_timer *timer)
@@ -67,7 +67,7 @@ static void on_errors_late(struct loop_timer *timer)
 	client_leave(client_of(run_of(timer)));
 }
 
-static void on_wake(void *user)
+static void run_context_on_wake(void *user)
 {
 	cloche_run *run = user;
 	struct code_call *call = run->code->call;
@@ -282,7 +282,7 @@ int run_execute_context(cloche_run *run, struct client_result *ret, struct cloch
 	if (r < 0)
 		return r;
 	run_begin(run, client);
-	client_on_wake(client, on_wake, run);
+	client_on_wake(client, run_context_on_wake, run);
 	r = wait_turn(run, err);
 	if (r == 0)
 		r = execute(run, ret, err);

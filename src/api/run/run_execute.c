@@ -24,7 +24,7 @@ static void run_warn(const cloche_run *run, const char *text)
 		job_tell_text(run->on_warning, text, run->on_warning_user);
 }
 
-static void on_kill_due(struct loop_timer *timer)
+static void run_execute_on_kill_due(struct loop_timer *timer)
 {
 	cloche_run *run = container_of(timer, struct cloche_run, kill_timer);
 
@@ -36,7 +36,7 @@ static void stop_there(cloche_run *run, struct client *client, unsigned stops)
 {
 	if (stops == 1 && !run->kill_timer.loop &&
 		loop_timer_set(client_loop(client), &run->kill_timer,
-			clock_mono_usec() + CTL_DEFAULT_GRACE_USEC, on_kill_due) < 0)
+			clock_mono_usec() + CTL_DEFAULT_GRACE_USEC, run_execute_on_kill_due) < 0)
 		stops = 2;
 	(void)client_signal(client, stops > 1 ? SIGKILL : SIGTERM, CTL_SCOPE_GROUP);
 }

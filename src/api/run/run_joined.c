@@ -67,7 +67,7 @@ static void on_log(struct loop_io *io, uint32_t events)
 }
 
 /* Do what every run does, and continue with a log that was too long for one turn. */
-static void on_wake(void *user)
+static void run_joined_on_wake(void *user)
 {
 	cloche_run *run = user;
 
@@ -152,7 +152,7 @@ static int join(cloche_run *run, struct client_result *ret, struct cloche_err *e
 	r = loop_io_add(client_loop(client), &run->log_io, fd, EPOLLIN, on_log);
 	if (r < 0)
 		return err_sys(err, -r, "watch the log");
-	client_on_wake(client, on_wake, run);
+	client_on_wake(client, run_joined_on_wake, run);
 	client_wake(client);
 	r = client_exec(client, &what, &run->io, ret, err);
 	if (r == 0 && !ret->left)
