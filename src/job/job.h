@@ -26,6 +26,10 @@ _warn_unused_ int job_wait(struct pollfd *fds, nfds_t n, int timeout_ms);
 /* The same for one descriptor, for which the answer is whether it is ready. */
 _warn_unused_ int job_wait_fd(int fd, short events, int timeout_ms);
 
+/* Return whether a descriptor is ready now. This never gives way, and is for whoever holds a lock
+ * that other jobs of the thread want. */
+bool job_is_ready(int fd, short events);
+
 /* Give way if this job has gone on for long without waiting, as it may when something is always
  * ready. Elsewhere do nothing. Return 0 or -ECANCELED. */
 _warn_unused_ int job_yield(void);

@@ -400,6 +400,27 @@ static void test_two_jobs_of_one_thread_want_one_lock(void)
 	unlink(path);
 }
 
+/* --- looks --- */
+
+static int look_job(void *user, cloche_err *err)
+{
+	int fd = eventfd(1, EFD_CLOEXEC);
+
+	for (int i = 0; i < 1000; i++)
+		check(job_is_ready(fd, POLLIN));
+	check(!job_is_ready(fd, POLLERR));
+	fd_close(fd);
+	return 0;
+}
+
+static void test_a_look_never_gives_way(void)
+{
+	cloche_job *job = start(look_job, NULL);
+
+	check_int(cloche_job_dispatch(job, NULL), 0);
+	cloche_job_free(job);
+}
+
 /* --- the stack --- */
 
 /* What a hostile agent prints: as deep as jansson reads. */
@@ -700,6 +721,7 @@ int main(void)
 	run_test(test_two_jobs_of_one_thread_want_one_lock);
 	run_test(test_a_lock_is_waited_for_so_long_and_no_longer);
 	run_test(test_bytes_are_locked_too);
+	run_test(test_a_look_never_gives_way);
 	run_test(test_deep_json_fits_on_the_stack);
 	run_test(test_callbacks_are_called_on_the_callers_stack);
 	run_test(test_callbacks_have_arguments_and_answers);

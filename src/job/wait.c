@@ -174,6 +174,11 @@ int job_wait_fd(int fd, short events, int timeout_ms)
 	return job_wait(&(struct pollfd){.fd = fd, .events = events}, 1, timeout_ms);
 }
 
+bool job_is_ready(int fd, short events)
+{
+	return poll(&(struct pollfd){.fd = fd, .events = events}, 1, 0) > 0;
+}
+
 int job_yield(void)
 {
 	struct cloche_job *job = current;

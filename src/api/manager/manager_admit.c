@@ -36,7 +36,7 @@ static bool has_ended(const cloche_manager *m, const struct managed *s)
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry e = SANDBOX_ENTRY_INIT;
 
 	/* Whoever removes what a dead supervisor left has its lock. */
-	return (s->end >= 0 && job_wait_fd(s->end, POLLIN, 0) > 0) ||
+	return (s->end >= 0 && job_is_ready(s->end, POLLIN)) ||
 	       sandbox_open(m->base, s->id, &e, NULL) < 0 || e.life != SANDBOX_LIVE;
 }
 
