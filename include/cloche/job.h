@@ -55,7 +55,9 @@ CLOCHE_API int cloche_job_dispatch(cloche_job *job, cloche_err *err);
 CLOCHE_API void cloche_job_cancel(cloche_job *job);
 
 /* Free the job; NULL is fine. A job that has not ended is cancelled first, and this waits for its
- * end, which comes soon; no callback is called any more. Not from a callback of the same job. */
+ * end, which comes soon; no callback is called any more. In a callback of the same job, this
+ * happens when the cloche_job_dispatch() under way is about to return; it returns
+ * CLOCHE_E_CANCELLED. */
 CLOCHE_API void cloche_job_free(cloche_job *job);
 
 #ifdef __cplusplus

@@ -47,6 +47,7 @@ struct job {
 	const void *host_stack;
 	size_t host_bytes;
 	bool began, ended, under_way;
+	bool freed; /* by a callback of its own */
 	int result;
 	struct cloche_err err;
 };
@@ -223,6 +224,11 @@ int cloche_job_dispatch(cloche_job *job, cloche_err *err)
 		job->rest = WAITS_A_DISPATCH;
 		job_advance(j);
 		j->under_way = false;
+		if (j->freed) {
+			j->freed = false;
+			cloche_job_free(job);
+			return err_set(err, E_CANCELLED, "freed by a callback of its own");
+		}
 	}
 	if (!j->ended)
 		return 1;
@@ -247,6 +253,10 @@ void cloche_job_free(cloche_job *job)
 		return;
 	job->muted = true;
 	cloche_job_cancel(job);
+	if (job_of(job)->under_way) {
+		job_of(job)->freed = true;
+		return;
+	}
 	while (cloche_job_dispatch(job, NULL) > 0) {
 		/* A cancelled job around this one must not leave it half done, either. */
 		job_hold_cancel();

@@ -548,6 +548,36 @@ static void test_callbacks_have_arguments_and_answers(void)
 	check_int(sum, 42);
 }
 
+static void free_it(void *arg)
+{
+	struct teller *t = arg;
+
+	t->told++;
+	cloche_job_free(t->job);
+}
+
+static int freed_job(void *user, cloche_err *err)
+{
+	struct teller *t = user;
+
+	job_call(free_it, t);
+	job_call(free_it, t); /* it is not called any more */
+	t->again = job_wait(NULL, 0, -1);
+	return 0;
+}
+
+static void test_a_callback_may_free_its_job(void)
+{
+	struct teller t = {0};
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	t.job = start(freed_job, &t);
+	check_int(cloche_job_dispatch(t.job, &err), -E_CANCELLED);
+	check_int(err.code, E_CANCELLED);
+	check_int(t.told, 1);
+	check_int(t.again, -ECANCELED);
+}
+
 static int nest_job(void *user, cloche_err *err)
 {
 	cloche_job *inner = NULL;
@@ -725,6 +755,7 @@ int main(void)
 	run_test(test_deep_json_fits_on_the_stack);
 	run_test(test_callbacks_are_called_on_the_callers_stack);
 	run_test(test_callbacks_have_arguments_and_answers);
+	run_test(test_a_callback_may_free_its_job);
 	run_test(test_a_job_may_drive_another);
 	run_test(test_cancelling);
 	run_test(test_another_thread_may_cancel);
