@@ -47,7 +47,8 @@ CLOCHE_API int cloche_files_find_user(
 
 /* Make the running operation (or the next one, if none is running) fail soon with
  * CLOCHE_E_CANCELLED. A file that was being written is discarded. May be called from any thread or
- * a signal handler. */
+ * a signal handler. The session can be used again afterwards; if the job (cloche/job.h) of an
+ * operation is cancelled instead, the session can only be closed. */
 CLOCHE_API void cloche_files_cancel(cloche_files *f);
 
 /* Set how long the worker may be silent during an operation, in milliseconds; 0: no limit. Default
