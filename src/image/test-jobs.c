@@ -198,7 +198,7 @@ static int pull(void *user, cloche_err *err)
 {
 	struct one *o = user;
 	struct cloche_image_loading loading = {
-		.step = on_step, .stored = on_stored, .user = &o->stored};
+		.size = sizeof(loading), .step = on_step, .stored = on_stored, .user = &o->stored};
 
 	return cloche_image_pull(o->name, &loading, err);
 }
@@ -245,6 +245,7 @@ static void test_nothing_of_a_cancelled_pull_stays(void)
 		snprintf(all[i].name, sizeof(all[i].name), "registry-%d.test/never:1", i);
 	}
 	for (int rounds = 0; rounds < 5; rounds++) {
+		struct cloche_image_freed freed;
 		bool any = false;
 
 		for (int i = 0; i < REGISTRIES; i++)
@@ -256,7 +257,7 @@ static void test_nothing_of_a_cancelled_pull_stays(void)
 		check_int(count_in("state/images/layers", is_temporary), 0);
 		check_int(count_in("state/images/layers", is_any), any);
 		if (any)
-			must(cloche_image_prune(true, &(struct cloche_image_freed){0}, NULL) == 0);
+			must(cloche_image_prune(true, &freed, NULL) == 0);
 	}
 }
 
