@@ -523,6 +523,58 @@ static void test_the_sandbox_is_made_and_removed_by_jobs(void)
 	check_int(nowait_waits, 0);
 }
 
+/* Cancel the job at its turn'th turn. Return its result. */
+static int cancel_at(cloche_job_fn fn, int turn)
+{
+	cloche_job *job = NULL;
+	int r;
+
+	must(cloche_job_start(fn, NULL, &job, &err) == 0);
+	while ((r = cloche_job_dispatch(job, &err)) > 0) {
+		struct pollfd p = {.fd = cloche_job_fd(job), .events = POLLIN};
+
+		if (turn-- == 0)
+			cloche_job_cancel(job);
+		must(poll(&p, 1, 20000) == 1);
+	}
+	cloche_job_free(job);
+	return r;
+}
+
+static int create_and_remove_job(void *user, cloche_err *e)
+{
+	int r = box_make(user, e);
+
+	if (r < 0)
+		return r;
+	r = box_remove(user, e);
+	/* Whoever was not told to cancel the removal does it. */
+	if (r < 0) {
+		job_hold_cancel();
+		(void)cloche_instance_remove(box, true, NULL);
+		job_release_cancel();
+	}
+	cloche_instance_free(box);
+	return r;
+}
+
+static void test_nothing_is_left_of_what_is_cancelled(void)
+{
+	int turn = 0, r;
+
+	do {
+		r = cancel_at(create_and_remove_job, turn);
+		if (r < 0 && r != -E_CANCELLED)
+			tap_fail("turn %d: %s", turn, err.message);
+	} while (r < 0 && tap_ok_now && ++turn < 100);
+	printf("# %d turns\n", turn);
+	check(turn > 2 && turn < 100);
+	check(becomes_zero(count_dirs));
+	check(becomes_zero(count_marked));
+	check_int(threads(), 1);
+	check_int(nowait_waits, 0);
+}
+
 static void everything(void)
 {
 	must(run_job(box_make) == 0);
@@ -535,6 +587,7 @@ static void everything(void)
 	run_test(test_a_watch_a_log_and_a_fork);
 	run_test(test_a_cancelled_command_is_killed);
 	run_test(test_the_sandbox_is_made_and_removed_by_jobs);
+	run_test(test_nothing_is_left_of_what_is_cancelled);
 }
 
 int main(void)
