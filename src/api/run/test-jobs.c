@@ -429,7 +429,7 @@ static bool on_fork(const cloche_instance *fork, void *user)
 
 static int fork_job(void *user, cloche_err *e)
 {
-	const cloche_fork_options options = {.count = 1};
+	const cloche_fork_options options = {.size = sizeof(options), .count = 1};
 
 	return cloche_instance_fork(box, &options, on_fork, NULL, NULL, e);
 }
