@@ -180,7 +180,8 @@ static void test_http10(void)
 	fd = get(&asked);
 	answer(fd, "HTTP/1.0 200 OK\r\n" OK);
 	wait_over(id);
-	check(is_asked());
+	/* The body is mostly there before the origin can be asked, and then nothing is learned. */
+	check_int(is_asked(), !asked);
 	id = ask("PUT");
 	fd = get(&asked);
 	write_z(fd, "HTTP/1.0 200 OK\r\n" OK);
