@@ -117,14 +117,17 @@ static long source_read_fd(void *user, void *data, size_t size)
 	return n;
 }
 
-static int send_fn(
-	struct files_run *run, cloche_files_source fn, void *user, struct cloche_err *err)
+/* wait_fd: wait for this descriptor before each piece; -1: none. */
+static int send_fn(struct files_run *run, cloche_files_source fn, void *user, int wait_fd,
+	struct cloche_err *err)
 {
 	int r;
 
-	do
-		r = files_send_from(run, fn, user, err);
-	while (r == 0);
+	do {
+		r = wait_fd < 0 ? 0 : files_wait_data(run, wait_fd, err);
+		if (r == 0)
+			r = files_send_from(run, fn, user, err);
+	} while (r == 0);
 	return r < 0 ? r : files_finish(run, err);
 }
 
@@ -154,10 +157,10 @@ static int send_all(struct files_run *run, const cloche_source *from, struct clo
 	int r;
 
 	if (from->fn)
-		return send_fn(run, from->fn, from->user, err);
+		return send_fn(run, from->fn, from->user, -1, err);
 	if (from->fd < 0)
 		return send_data(run, str_make(from->data, from->length), err);
-	r = send_fn(run, source_read_fd, &file, err);
+	r = send_fn(run, source_read_fd, &file, file.fd, err);
 	return file.error ? err_sys(err, file.error, "read what is to be written to %s", run->path)
 			  : r;
 }

@@ -580,6 +580,23 @@ int files_send_from(
 	return drain(run, err);
 }
 
+int files_wait_data(struct files_run *run, int fd, struct cloche_err *err)
+{
+	cloche_files *f = run->f;
+	struct pollfd p[2] = {
+		{.fd = fd, .events = POLLIN}, {.fd = f->wake_fd, .events = POLLIN}};
+
+	while (!f->cancelled && !p[0].revents) {
+		int r = job_wait(p, 2, -1);
+
+		if (r >= 0 && p[1].revents)
+			r = look_for_cancel(f);
+		if (r < 0)
+			return lost(f, r, err);
+	}
+	return 0;
+}
+
 int files_send_end(struct files_run *run, struct cloche_err *err)
 {
 	cloche_files *f = run->f;

@@ -89,6 +89,8 @@ _warn_unused_ int files_send(struct files_run *run, struct str data, struct cloc
 /* The same with data from source. Return 2 at its end; then call files_finish(). */
 _warn_unused_ int files_send_from(
 	struct files_run *run, cloche_files_source source, void *user, struct cloche_err *err);
+/* Wait until fd has data to send, or its end. Return at once if the operation is cancelled. */
+_warn_unused_ int files_wait_data(struct files_run *run, int fd, struct cloche_err *err);
 /* End the data. */
 _warn_unused_ int files_send_end(struct files_run *run, struct cloche_err *err);
 /* Cancel the operation and discard the remaining answers. Afterwards the session is usable or

@@ -7,10 +7,13 @@
 #include "fs/fs.h"
 #include "tap.h"
 
+#include <cloche/job.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
@@ -126,6 +129,47 @@ static void contents_of_a_descriptor(void)
 	check_int(err.sys_errno, EBADF);
 	check_text(f, "fd", "piped");
 	end_worker(f);
+}
+
+struct piped {
+	cloche_files *f;
+	int ends[2];
+};
+
+static int write_from_pipe(void *user, cloche_err *e)
+{
+	const struct piped *p = user;
+
+	return cloche_files_write(p->f, "piped", 0, 0600, cloche_from_fd(p->ends[0]), e);
+}
+
+/* The descriptor does not block, so that a read that comes too early fails. */
+static void a_job_waits_for_a_pipe(void)
+{
+	struct piped piped = {.f = start_worker()};
+	const int *ends = piped.ends;
+	struct pollfd p = {.events = POLLIN};
+	cloche_job *job = NULL;
+	int r = 1;
+
+	must(pipe2(piped.ends, O_CLOEXEC) == 0 && fd_set_nonblock(ends[0], true) == 0);
+	must(cloche_job_start(write_from_pipe, &piped, &job, &err) == 0);
+	p.fd = cloche_job_fd(job);
+	/* Until the job waits for what is not there yet. */
+	while (r > 0 && poll(&p, 1, 300) == 1)
+		r = cloche_job_dispatch(job, &err);
+	check_int(r, 1);
+	must(write(ends[1], "one ", 4) == 4);
+	r = cloche_job_dispatch(job, &err);
+	must(write(ends[1], "two", 3) == 3);
+	close(ends[1]);
+	while (r > 0 && poll(&p, 1, -1) == 1)
+		r = cloche_job_dispatch(job, &err);
+	check_int(r, 0);
+	cloche_job_free(job);
+	close(ends[0]);
+	check_text(piped.f, "piped", "one two");
+	end_worker(piped.f);
 }
 
 static void contents(void)
@@ -753,6 +797,7 @@ int main(void)
 	must(root >= 0 && mkdirat(root, "base", 0755) == 0);
 	run_test(contents);
 	run_test(contents_of_a_descriptor);
+	run_test(a_job_waits_for_a_pipe);
 	run_test(batches);
 	run_test(batches_are_not_seen_half);
 	run_test(batches_of_large_files);
