@@ -38,6 +38,10 @@ _warn_unused_ int job_yield(void);
  * of bytes, or -errno. */
 _warn_unused_ ssize_t job_read(int fd, void *p, size_t n);
 
+/* Write all n bytes to a descriptor that somebody else may be slow to read from: a pipe, a socket,
+ * or any other. Return 0 or -errno. A terminal that is stopped blocks nevertheless. */
+_warn_unused_ int job_write_all(int fd, const void *p, size_t n);
+
 /* Wait until the child pid has ended, and reap it: *ret_status as of waitpid(). Return 0 or
  * -errno; after -ECANCELED, the child is still to be reaped. */
 _warn_unused_ int job_wait_child(pid_t pid, int *ret_status);

@@ -16,6 +16,8 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -741,6 +743,73 @@ static void test_a_job_needs_two_descriptors_and_leaves_none(void)
 	close(next);
 }
 
+/* --- writing to who reads slowly --- */
+
+enum { WRITTEN = 300000 };
+
+static int write_job(void *user, cloche_err *err)
+{
+	static char data[WRITTEN];
+
+	for (int i = 0; i < WRITTEN; i++)
+		data[i] = (char)(i * 7);
+	check_int(job_write_all(*(const int *)user, data, sizeof(data)), 0);
+	return 0;
+}
+
+/* Read from fds[0] what a job writes to fds[1]. */
+static void read_what_a_job_writes(int fds[2])
+{
+	cloche_job *job = start(write_job, &fds[1]);
+	size_t got = 0;
+	bool right = true;
+	char chunk[5000];
+	int r = 1;
+
+	while (r > 0) {
+		struct pollfd p[] = {{.fd = cloche_job_fd(job), .events = POLLIN},
+			{.fd = fds[0], .events = POLLIN}};
+		ssize_t n;
+
+		must(poll(p, 2, -1) > 0);
+		/* Only if there is nothing else to do, so that it is full again and again. */
+		if (p[0].revents) {
+			r = cloche_job_dispatch(job, NULL);
+			continue;
+		}
+		n = read(fds[0], chunk, sizeof(chunk));
+		must(n > 0);
+		for (ssize_t i = 0; i < n; i++)
+			right &= chunk[i] == (char)((int)got++ * 7);
+	}
+	check_int(r, 0);
+	close(fds[1]);
+	for (ssize_t n; (n = read(fds[0], chunk, sizeof(chunk))) > 0;)
+		for (ssize_t i = 0; i < n; i++)
+			right &= chunk[i] == (char)((int)got++ * 7);
+	check_int((int)got, WRITTEN);
+	check(right);
+	close(fds[0]);
+	cloche_job_free(job);
+}
+
+static void test_a_job_writes_to_who_reads_slowly(void)
+{
+	int fds[2], file;
+	char path[TAP_DIR_BYTES];
+	struct stat st;
+
+	must(pipe2(fds, O_CLOEXEC) == 0);
+	read_what_a_job_writes(fds);
+	must(fd_socketpair(SOCK_STREAM, fds) == 0);
+	read_what_a_job_writes(fds);
+	file = tap_file(path);
+	check_int(run(write_job, &file), 0);
+	check(fstat(file, &st) == 0 && st.st_size == WRITTEN);
+	close(file);
+	unlink(path);
+}
+
 int main(void)
 {
 	run_test(test_a_thousand_jobs_in_one_loop);
@@ -752,6 +821,7 @@ int main(void)
 	run_test(test_a_lock_is_waited_for_so_long_and_no_longer);
 	run_test(test_bytes_are_locked_too);
 	run_test(test_a_look_never_gives_way);
+	run_test(test_a_job_writes_to_who_reads_slowly);
 	run_test(test_deep_json_fits_on_the_stack);
 	run_test(test_callbacks_are_called_on_the_callers_stack);
 	run_test(test_callbacks_have_arguments_and_answers);

@@ -18,6 +18,8 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -201,6 +203,35 @@ ssize_t job_read(int fd, void *p, size_t n)
 		got = read(fd, p, n);
 	while (got < 0 && errno == EINTR);
 	return got < 0 ? -errno : got;
+}
+
+/* Write to a pipe or a socket what fits. A pipe that is ready takes PIPE_BUF bytes at least. */
+static ssize_t wait_write_some(int fd, const void *p, size_t n)
+{
+	ssize_t done = send(fd, p, n, MSG_DONTWAIT);
+
+	return done < 0 && errno == ENOTSOCK ? write(fd, p, MIN(n, (size_t)PIPE_BUF)) : done;
+}
+
+int job_write_all(int fd, const void *p, size_t n)
+{
+	const char *at = p;
+	struct stat st;
+
+	if (!current || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+		return fd_write_all(fd, p, n);
+	while (n > 0) {
+		int r = job_wait_fd(fd, POLLOUT, -1);
+		ssize_t done = r < 0 ? r : wait_write_some(fd, at, n);
+
+		if (r < 0)
+			return r;
+		if (done < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		at += MAX(done, (ssize_t)0);
+		n -= (size_t)MAX(done, (ssize_t)0);
+	}
+	return 0;
 }
 
 int job_wait_child(pid_t pid, int *ret_status)

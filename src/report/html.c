@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/html.h"
-#include "base/fd.h"
 #include "base/utf8.h"
+#include "job/job.h"
 
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ enum {
 static void html_flush(struct html *h)
 {
 	if (h->error == 0)
-		h->error = fd_write_all(h->fd, buf_data(&h->out), buf_len(&h->out));
+		h->error = job_write_all(h->fd, buf_data(&h->out), buf_len(&h->out));
 	buf_clear(&h->out);
 }
 

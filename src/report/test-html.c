@@ -3,6 +3,7 @@
 #include "report/html.h"
 #include "tap.h"
 
+#include <cloche/job.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -91,6 +92,38 @@ static void a_failure_stays(void)
 	fd_close(h.fd);
 }
 
+static int write_page(void *user, cloche_err *err)
+{
+	struct html h = HTML_INIT(*(const int *)user);
+
+	for (int i = 0; i < 50000; i++)
+		html_constant(&h, "<p>text");
+	check_int(html_finish(&h), 0);
+	return 0;
+}
+
+/* The pipe does not block, so that a write that comes too early fails. */
+static void a_job_waits_for_who_reads(void)
+{
+	cloche_job *job = NULL;
+	int fds[2], r, got = 0;
+	char chunk[4096];
+	ssize_t n;
+
+	must(pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0);
+	must(cloche_job_start(write_page, &fds[1], &job, NULL) == 0);
+	while ((r = cloche_job_dispatch(job, NULL)) > 0)
+		for (; (n = read(fds[0], chunk, sizeof(chunk))) > 0; got += (int)n)
+			;
+	check_int(r, 0);
+	for (; (n = read(fds[0], chunk, sizeof(chunk))) > 0; got += (int)n)
+		;
+	check_int(got, 50000 * 7);
+	cloche_job_free(job);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 int main(void)
 {
 	run_test(markup_is_escaped);
@@ -98,5 +131,6 @@ int main(void)
 	run_test(lines_and_colours);
 	run_test(marks_are_bounded);
 	run_test(a_failure_stays);
+	run_test(a_job_waits_for_who_reads);
 	return tap_done();
 }
