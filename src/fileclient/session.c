@@ -583,8 +583,7 @@ int files_send_from(
 int files_wait_data(struct files_run *run, int fd, struct cloche_err *err)
 {
 	cloche_files *f = run->f;
-	struct pollfd p[2] = {
-		{.fd = fd, .events = POLLIN}, {.fd = f->wake_fd, .events = POLLIN}};
+	struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = f->wake_fd, .events = POLLIN}};
 
 	while (!f->cancelled && !p[0].revents) {
 		int r = job_wait(p, 2, -1);
