@@ -146,13 +146,19 @@ int image_temp_make(struct image_store *s, char ret_name[IMAGE_TEMP_NAME], struc
 	for (int tries = 0; tries < 8; tries++) {
 		_cleanup_fd_ int fd = -1;
 		struct stat st;
+		int r;
 
 		image_temp_name(ret_name);
 		if (mkdirat(s->dir, ret_name, 0700) < 0)
 			return err_sys(err, errno, "create images/%s", ret_name);
 		fd = openat(s->dir, ret_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && job_lock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
+		r = fd < 0 ? -errno : job_lock(fd, LOCK_EX);
+		if (r == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
 			return TAKE_FD(fd);
+		if (r == -ECANCELED) {
+			image_temp_remove(s, ret_name);
+			return err_sys(err, -r, "lock images/%s", ret_name);
+		}
 	}
 	return err_set(err, E_BUSY, "the directory of the images is being swept");
 }

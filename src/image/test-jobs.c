@@ -7,6 +7,7 @@
 #include "base/macro.h"
 #include "base/rand.h"
 #include "fs/fs.h"
+#include "image/store.h"
 #include "nowait.h"
 #include "tap.h"
 
@@ -330,6 +331,50 @@ static void run_maker(void)
 	must(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 }
 
+struct temporary {
+	cloche_job *job;
+	struct image_store *store;
+};
+
+static int make_temporary(void *user, cloche_err *err)
+{
+	const struct temporary *t = user;
+	char name[IMAGE_TEMP_NAME];
+	int fd;
+
+	cloche_job_cancel(t->job);
+	fd = image_temp_make(t->store, name, err);
+	if (fd >= 0)
+		close(fd);
+	return MIN(fd, 0);
+}
+
+static int count_entries(int at)
+{
+	_cleanup_(fs_list_closep) DIR *list = fs_list(at, ".");
+	int n = 0;
+
+	must(list);
+	while (fs_list_next(list))
+		n++;
+	return n;
+}
+
+static void test_a_cancelled_job_makes_no_temporary_directory(void)
+{
+	_cleanup_(image_store_closep) struct image_store store = IMAGE_STORE_NULL;
+	struct temporary t = {.store = &store};
+	cloche_err err = CLOCHE_ERR_INIT;
+	int before;
+
+	must(image_store_open(&store, &err) == 0);
+	before = count_entries(store.dir);
+	must(cloche_job_start(make_temporary, &t, &t.job, &err) == 0);
+	check_int(cloche_job_dispatch(t.job, &err), -E_CANCELLED);
+	check_int(count_entries(store.dir), before);
+	cloche_job_free(t.job);
+}
+
 int main(void)
 {
 	char command[512], path[256];
@@ -351,6 +396,7 @@ int main(void)
 	must(setenv("PATH", command, 1) == 0);
 	run_test(test_pulls);
 	run_test(test_nothing_of_a_cancelled_pull_stays);
+	run_test(test_a_cancelled_job_makes_no_temporary_directory);
 	run_test(test_builds);
 	(void)fs_remove_tree(AT_FDCWD, dir);
 	return tap_done();
