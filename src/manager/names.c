@@ -89,7 +89,11 @@ void names_drop(int base, const char *id)
 
 	if (!list)
 		return;
+	/* Without the lock, a name that somebody takes meanwhile could be dropped. It is held for
+	 * short times only, so a cancelled job waits for it, too. */
+	job_hold_cancel();
 	lock = lock_base(base);
+	job_release_cancel();
 	while ((e = fs_list_next(list)))
 		if (read_link(dirfd(list), e->d_name, holder) == 0 &&
 			(id ? strcmp(holder, id) == 0 : is_gone(base, holder)))

@@ -10,11 +10,14 @@
 #include "manager/sandboxes.h"
 #include "tap.h"
 
+#include <cloche/job.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -464,6 +467,44 @@ static void many_may_remove_the_same(void)
 	check_int(count(), 0);
 }
 
+static int sweep_when_cancelled(void *user, cloche_err *err)
+{
+	cloche_job *const *job = user;
+
+	cloche_job_cancel(*job);
+	sandboxes_sweep(base, NULL, NULL);
+	return 0;
+}
+
+static void a_cancelled_job_waits_before_it_drops_a_name(void)
+{
+	char id[RUNDIR_ID_BYTES + 1];
+	struct sandbox_dir d;
+	cloche_job *job = NULL;
+	struct pollfd p = {.events = POLLIN};
+	int lock, r;
+
+	clear();
+	fresh();
+	d = make(id);
+	must(sandbox_dir_take_name(&d, "gone", NULL) == 0);
+	must(fs_remove_tree(base, id) == 0);
+	lock = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(lock >= 0 && flock(lock, LOCK_EX) == 0);
+	must(cloche_job_start(sweep_when_cancelled, &job, &job, NULL) == 0);
+	check_int(cloche_job_dispatch(job, NULL), 1);
+	check(faccessat(base, ".names/gone", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+	close(lock);
+	p.fd = cloche_job_fd(job);
+	while ((r = cloche_job_dispatch(job, NULL)) > 0)
+		must(poll(&p, 1, -1) == 1);
+	check_int(r, 0);
+	check(faccessat(base, ".names/gone", F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+	cloche_job_free(job);
+	sandbox_dir_remove(&d);
+	clear();
+}
+
 int main(void)
 {
 	fresh();
@@ -481,6 +522,7 @@ int main(void)
 	run_test(one_of_many_takes_a_name);
 	run_test(many_may_remove_the_same);
 	run_test(names_of_nobody_are_swept);
+	run_test(a_cancelled_job_waits_before_it_drops_a_name);
 	clear();
 	return tap_done();
 }
