@@ -9,6 +9,7 @@
 #include "client/client_internal.h"
 #include "ipc/roomctl.h"
 #include "ipc/rundir.h"
+#include "job/job.h"
 #include "provider/spec.h"
 
 #include <errno.h>
@@ -213,10 +214,8 @@ static int connect_to(int base, const char *id)
 		return -errno;
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s/" RUNDIR_SOCKET, base,
 		id);
-	do
-		r = connect(fd, (struct sockaddr *)&addr, sizeof(addr));
-	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : fd_lift(TAKE_FD(fd));
+	r = job_connect(fd, (struct sockaddr *)&addr, sizeof(addr));
+	return r < 0 ? r : fd_lift(TAKE_FD(fd));
 }
 
 static int send_attach(struct client *c, int base)

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 /* Return whether the caller runs in a job. */
@@ -55,6 +56,10 @@ _warn_unused_ int job_lock(int fd, int how);
 _warn_unused_ int job_lock_within(int fd, int how, int timeout_ms, int also_fd);
 /* The same for bytes of a file: fcntl(fd, F_OFD_SETLKW, bytes). */
 _warn_unused_ int job_lock_bytes(int fd, const struct flock *bytes, int timeout_ms, int also_fd);
+
+/* As connect(), for a local socket (AF_UNIX) that blocks: wait until the other side has room for
+ * one more that wants to connect. Return 0 or -errno. */
+_warn_unused_ int job_connect(int fd, const struct sockaddr *addr, socklen_t n);
 
 /* Call fn(arg), for a callback of the library's caller: on the stack of cloche_job_dispatch()'s
  * caller if this is a job. A job that is being freed does not call it, so what fn would leave in

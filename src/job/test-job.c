@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -743,6 +744,51 @@ static void test_a_job_needs_two_descriptors_and_leaves_none(void)
 	close(next);
 }
 
+/* --- connecting --- */
+
+static int connect_job(void *user, cloche_err *err)
+{
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int r = job_connect(fd, user, sizeof(struct sockaddr_un));
+
+	check(r < 0 || !(fcntl(fd, F_GETFL) & O_NONBLOCK));
+	return r < 0 ? err_sys(err, -r, "connect") : 0;
+}
+
+static void test_a_job_waits_until_it_can_connect(void)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), n, others = 0;
+	cloche_job *job, *given_up;
+	socklen_t length = sizeof(addr);
+
+	/* A name that nobody else has: the kernel gives one. */
+	must(bind(fd, (struct sockaddr *)&addr, sizeof(addr.sun_family)) == 0);
+	must(listen(fd, 0) == 0 && getsockname(fd, (struct sockaddr *)&addr, &length) == 0);
+	/* The rest of the name would count, too. */
+	check(length < sizeof(addr));
+	close(fd);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	must(bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 && listen(fd, 0) == 0);
+	check_int(run(connect_job, &addr), 0);
+	job = start(connect_job, &addr);
+	given_up = start(connect_job, &addr);
+	check_int(cloche_job_dispatch(job, NULL), 1);
+	check_int(cloche_job_dispatch(given_up, NULL), 1);
+	cloche_job_cancel(given_up);
+	check_int(finish(given_up, NULL), -E_CANCELLED);
+	for (; (n = accept4(fd, NULL, NULL, SOCK_CLOEXEC)) >= 0; close(n))
+		others++;
+	check_int(finish(job, NULL), 0);
+	for (; (n = accept4(fd, NULL, NULL, SOCK_CLOEXEC)) >= 0; close(n))
+		others++;
+	check_int(others, 2);
+	cloche_job_free(job);
+	cloche_job_free(given_up);
+	close(fd);
+	check_int(run(connect_job, &addr), -E_SYSTEM);
+}
+
 /* --- writing to who reads slowly --- */
 
 enum { WRITTEN = 300000 };
@@ -821,6 +867,7 @@ int main(void)
 	run_test(test_a_lock_is_waited_for_so_long_and_no_longer);
 	run_test(test_bytes_are_locked_too);
 	run_test(test_a_look_never_gives_way);
+	run_test(test_a_job_waits_until_it_can_connect);
 	run_test(test_a_job_writes_to_who_reads_slowly);
 	run_test(test_deep_json_fits_on_the_stack);
 	run_test(test_callbacks_are_called_on_the_callers_stack);

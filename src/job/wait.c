@@ -276,6 +276,71 @@ void job_tell_text(void (*fn)(const char *text, void *user), const char *text, v
 	wait_tell_text(fn, text, user);
 }
 
+/* --- calls of which no descriptor tells --- */
+
+/* A thread may end in the middle of such a function (pthread_cancel()). AddressSanitizer would take
+ * what it has marked of its frame for marks of whatever uses that memory next. */
+#define APART_MAY_BREAK_OFF __attribute__((no_sanitize_address))
+
+/* A thread that waits in a system call. */
+struct apart {
+	int (*call)(const void *what); /* makes the call; returns 0 or -errno */
+	const void *what;
+	int done_fd, result;
+	pthread_t thread;
+};
+
+APART_MAY_BREAK_OFF static void *apart_main(void *arg)
+{
+	struct apart *a = arg;
+	const uint64_t one = 1;
+
+	/* The system call, and nothing else, can be broken off by pthread_cancel(). */
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	a->result = a->call(a->what);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	(void)!write(a->done_fd, &one, sizeof(one));
+	return NULL;
+}
+
+/* A thread without signals. */
+static int apart_begin(struct apart *a)
+{
+	sigset_t all, old;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&a->thread, NULL, apart_main, a);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -r;
+}
+
+/* Wait for call(what) in a thread of its own. Return its result; or, after it was broken off,
+ * -EWOULDBLOCK at the end of the time, 1 if also_fd is readable, or -ECANCELED; then it may have
+ * been done nevertheless. *ret_broken_off says which of the two. */
+static int apart_wait(int (*call)(const void *what), const void *what, int timeout_ms, int also_fd,
+	bool *ret_broken_off)
+{
+	_cleanup_fd_ int done_fd = fd_lift(eventfd(0, EFD_CLOEXEC));
+	struct apart a = {.call = call, .what = what, .done_fd = done_fd};
+	struct pollfd p[] = {{.fd = done_fd, .events = POLLIN}, {.fd = also_fd, .events = POLLIN}};
+	int r = done_fd < 0 ? done_fd : apart_begin(&a);
+
+	*ret_broken_off = false;
+	if (r < 0)
+		return r;
+	r = job_wait(p, ARRAY_SIZE(p), timeout_ms);
+	if (r > 0 && p[0].revents) {
+		pthread_join(a.thread, NULL);
+		return a.result;
+	}
+	pthread_cancel(a.thread);
+	pthread_join(a.thread, NULL);
+	*ret_broken_off = true;
+	return r == 0 ? -EWOULDBLOCK : MIN(r, 1);
+}
+
 /* --- locks --- */
 
 struct lock_wanted {
@@ -283,11 +348,7 @@ struct lock_wanted {
 	const struct flock *bytes; /* NULL: the whole file, by flock() */
 };
 
-/* A thread may end in the middle of these two (pthread_cancel()). AddressSanitizer would take what
- * it has marked of their frames for marks of whatever uses that memory next. */
-#define LOCK_MAY_BREAK_OFF __attribute__((no_sanitize_address))
-
-LOCK_MAY_BREAK_OFF static int lock_call(const struct lock_wanted *w, bool wait)
+APART_MAY_BREAK_OFF static int lock_call(const struct lock_wanted *w, bool wait)
 {
 	int r;
 
@@ -298,6 +359,11 @@ LOCK_MAY_BREAK_OFF static int lock_call(const struct lock_wanted *w, bool wait)
 	if (r == 0)
 		return 0;
 	return errno == EACCES ? -EWOULDBLOCK : -errno;
+}
+
+APART_MAY_BREAK_OFF static int lock_call_waiting(const void *what)
+{
+	return lock_call(what, true);
 }
 
 static void lock_drop(const struct lock_wanted *w)
@@ -313,59 +379,16 @@ static void lock_drop(const struct lock_wanted *w)
 	(void)fcntl(w->fd, F_OFD_SETLK, &bytes);
 }
 
-/* A thread that waits for a lock, because no descriptor tells of one. The lock is of the open file,
- * so whichever thread asks for it, all have it. */
-struct locker {
-	const struct lock_wanted *what;
-	int done_fd, result;
-	pthread_t thread;
-};
-
-LOCK_MAY_BREAK_OFF static void *locker_main(void *arg)
-{
-	struct locker *l = arg;
-	const uint64_t one = 1;
-
-	/* The system call, and nothing else, can be broken off by pthread_cancel(). */
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
-	l->result = lock_call(l->what, true);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	(void)!write(l->done_fd, &one, sizeof(one));
-	return NULL;
-}
-
-/* A thread without signals. */
-static int locker_begin(struct locker *l)
-{
-	sigset_t all, old;
-	int r;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&l->thread, NULL, locker_main, l);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -r;
-}
-
+/* The lock is of the open file, so whichever thread asks for it, all have it. */
 static int lock_by_thread(const struct lock_wanted *what, int timeout_ms, int also_fd)
 {
-	_cleanup_fd_ int done_fd = fd_lift(eventfd(0, EFD_CLOEXEC));
-	struct locker l = {.what = what, .done_fd = done_fd};
-	struct pollfd p[] = {{.fd = done_fd, .events = POLLIN}, {.fd = also_fd, .events = POLLIN}};
-	int r = done_fd < 0 ? done_fd : locker_begin(&l);
+	bool broken_off;
+	int r = apart_wait(lock_call_waiting, what, timeout_ms, also_fd, &broken_off);
 
-	if (r < 0)
-		return r;
-	r = job_wait(p, ARRAY_SIZE(p), timeout_ms);
-	if (r > 0 && p[0].revents) {
-		pthread_join(l.thread, NULL);
-		return l.result;
-	}
-	pthread_cancel(l.thread);
-	pthread_join(l.thread, NULL);
 	/* It may have come at the last moment. */
-	lock_drop(what);
-	return r == 0 ? -EWOULDBLOCK : MIN(r, 1);
+	if (broken_off)
+		lock_drop(what);
+	return r;
 }
 
 static int lock_wait(const struct lock_wanted *what, int timeout_ms, int also_fd)
@@ -395,4 +418,42 @@ int job_lock_within(int fd, int how, int timeout_ms, int also_fd)
 int job_lock_bytes(int fd, const struct flock *bytes, int timeout_ms, int also_fd)
 {
 	return lock_wait(&(struct lock_wanted){.fd = fd, .bytes = bytes}, timeout_ms, also_fd);
+}
+
+/* --- connecting --- */
+
+struct connect_wanted {
+	int fd;
+	const struct sockaddr *addr;
+	socklen_t n;
+};
+
+APART_MAY_BREAK_OFF static int connect_call(const void *what)
+{
+	const struct connect_wanted *w = what;
+	int r;
+
+	do
+		r = connect(w->fd, w->addr, w->n);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
+int job_connect(int fd, const struct sockaddr *addr, socklen_t n)
+{
+	const struct connect_wanted w = {fd, addr, n};
+	bool broken_off;
+	int r;
+
+	if (!current)
+		return connect_call(&w);
+	if (wait_is_cancelled(current))
+		return -ECANCELED;
+	r = fd_set_nonblock(fd, true);
+	if (r < 0)
+		return r;
+	r = connect_call(&w);
+	if (fd_set_nonblock(fd, false) < 0 || r != -EAGAIN)
+		return r;
+	return apart_wait(connect_call, &w, -1, -1, &broken_off);
 }
