@@ -59,7 +59,7 @@ void stuck_read(struct stuck *s, int copies, const char *name)
 	if (fd_read_to_end(fd, &b) < 0 && buf_len(&b) == 0)
 		return;
 	text = buf_str(&b);
-	while (text.n)
+	while (text.n && s->lines++ < STUCK_MAX_LINES)
 		stuck_hit(s, str_next_line(&text));
 }
 

@@ -9,12 +9,16 @@
 /* In the directory of a copy: lines, each a path in the room. */
 #define STUCK_NAME "stuck"
 
+/* Each line is compared with each thing, so no more of all files are read. */
+enum { STUCK_MAX_LINES = 10000 };
+
 struct stuck {
 	struct stuck_guard {
 		char *source, *target; /* on the host, in the room */
 		bool hit;
 	} * guards;
 	size_t n, cap;
+	size_t lines; /* that were read */
 };
 
 void stuck_done(struct stuck *s);

@@ -104,10 +104,38 @@ static void test_odd_files(void)
 	fd_close(fd);
 }
 
+/* A room may leave more lines than anybody would wait for, in the file of each repository. */
+static void test_many_lines(void)
+{
+	struct look_told told = {.text = BUF_INIT(1 << 20)};
+	char *lines = malloc(STUCK_MAX_LINES);
+	char dir[TAP_DIR_BYTES];
+	int fd;
+
+	tap_dir(dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(fd >= 0 && lines && mkdirat(fd, "1", 0700) == 0 && mkdirat(fd, "2", 0700) == 0);
+	memset(lines, '\n', STUCK_MAX_LINES);
+	must(fs_write_atomic(fd, "1/" STUCK_NAME, str_make(lines, STUCK_MAX_LINES - 1), 0600, false,
+		     NULL) == 0);
+	must(fs_write_atomic(fd, "2/" STUCK_NAME, STR("/w/.envrc\n/w/.vscode\n"), 0600, false,
+		     NULL) == 0);
+	setup();
+	stuck_read(&guards, fd, "1");
+	stuck_read(&guards, fd, "2");
+	check(stuck_tell(&guards, &told) == 0 && told.told == 1 && buf_cstr(&told.text));
+	check(strstr(buf_data(&told.text), "change '/h/.envrc': read-only"));
+	stuck_done(&guards);
+	buf_done(&told.text);
+	free(lines);
+	fd_close(fd);
+}
+
 int main(void)
 {
 	run_test(test_names);
 	run_test(test_hostile);
 	run_test(test_odd_files);
+	run_test(test_many_lines);
 	return tap_done();
 }
