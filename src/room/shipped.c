@@ -284,10 +284,17 @@ int shipped_copy(int root, int to, const struct shipped_own *own, const char *co
 	return r == 0 ? shipped_visit(&c, "etc", DEPTH_MAX, shipped_copy_links) : r;
 }
 
+static void shipped_hash_paths(struct sha256 *h, const char *const *paths)
+{
+	for (; *paths; paths++)
+		sha256_add_framed(h, str_from(*paths));
+	sha256_add_framed(h, STR_NULL);
+}
+
 /* Make the name of the copy for the current state of /etc and the databases, and then for our own
- * files, which another version of cloche may have otherwise. */
-static void shipped_name(
-	int root, const struct shipped_own *own, char ret[sizeof(SHIPPED_PREFIX) + NAME_HEX])
+ * files and what is copied, which another version of cloche may have otherwise. */
+static void shipped_name(int root, const struct shipped_own *own, const char *const *named,
+	const char *const *without, char ret[sizeof(SHIPPED_PREFIX) + NAME_HEX])
 {
 	static const char *const watched[] = {DPKG_STATUS, UCF_HASHES, "etc"};
 	char state_hex[SHA256_HEX_MAX], own_hex[SHA256_HEX_MAX];
@@ -308,6 +315,8 @@ static void shipped_name(
 	}
 	sha256_hex(&h, state_hex);
 	sha256_init(&h);
+	shipped_hash_paths(&h, named);
+	shipped_hash_paths(&h, without);
 	for (; own->path; own++) {
 		sha256_add_framed(&h, str_from(own->path));
 		sha256_add_framed(&h, own->text);
@@ -385,7 +394,7 @@ int shipped_open(int base, const struct shipped_own *own, const char *const *nam
 	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0 || faccessat(root, DPKG_STATUS, R_OK, 0) < 0)
 		return -errno;
-	shipped_name(root, own, name);
+	shipped_name(root, own, named, without, name);
 	r = shipped_hold(base, name);
 	if (r >= 0)
 		return r;

@@ -243,6 +243,21 @@ static void test_versions_keep_each_others_copy(void)
 	check(a.st_ino == c.st_ino && faccessat(again, "etc/own", F_OK, 0) == 0);
 }
 
+/* A version that shows less than another must not show what that has copied. */
+static void test_versions_that_copy_other_files(void)
+{
+	_cleanup_fd_ int one = -1, two = -1, three = -1;
+	struct stat a, b, c;
+
+	begin();
+	one = shipped_open(copy, own, named, without);
+	two = shipped_open(copy, own, none, without);
+	three = shipped_open(copy, own, none, none);
+	must(one >= 0 && two >= 0 && three >= 0);
+	must(fstat(one, &a) == 0 && fstat(two, &b) == 0 && fstat(three, &c) == 0);
+	check(a.st_ino != b.st_ino && b.st_ino != c.st_ino && a.st_ino != c.st_ino);
+}
+
 int main(void)
 {
 	tap_dir(dir_path);
@@ -257,6 +272,7 @@ int main(void)
 	run_test(test_bounds);
 	run_test(test_one_copy_for_each_state);
 	run_test(test_versions_keep_each_others_copy);
+	run_test(test_versions_that_copy_other_files);
 	fs_remove_tree(AT_FDCWD, dir_path);
 	return tap_done();
 }
