@@ -131,6 +131,7 @@ static void contents_of_a_descriptor(void)
 	end_worker(f);
 }
 
+#ifdef CLOCHE_HAS_JOBS
 struct piped {
 	cloche_files *f;
 	int ends[2];
@@ -171,6 +172,7 @@ static void a_job_waits_for_a_pipe(void)
 	check_text(piped.f, "piped", "one two");
 	end_worker(piped.f);
 }
+#endif
 
 static void contents(void)
 {
@@ -797,7 +799,9 @@ int main(void)
 	must(root >= 0 && mkdirat(root, "base", 0755) == 0);
 	run_test(contents);
 	run_test(contents_of_a_descriptor);
+#ifdef CLOCHE_HAS_JOBS
 	run_test(a_job_waits_for_a_pipe);
+#endif
 	run_test(batches);
 	run_test(batches_are_not_seen_half);
 	run_test(batches_of_large_files);

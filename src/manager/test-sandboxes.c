@@ -467,6 +467,7 @@ static void many_may_remove_the_same(void)
 	check_int(count(), 0);
 }
 
+#ifdef CLOCHE_HAS_JOBS
 static int sweep_when_cancelled(void *user, cloche_err *err)
 {
 	cloche_job *const *job = user;
@@ -504,6 +505,7 @@ static void a_cancelled_job_waits_before_it_drops_a_name(void)
 	sandbox_dir_remove(&d);
 	clear();
 }
+#endif
 
 int main(void)
 {
@@ -522,7 +524,9 @@ int main(void)
 	run_test(one_of_many_takes_a_name);
 	run_test(many_may_remove_the_same);
 	run_test(names_of_nobody_are_swept);
+#ifdef CLOCHE_HAS_JOBS
 	run_test(a_cancelled_job_waits_before_it_drops_a_name);
+#endif
 	clear();
 	return tap_done();
 }

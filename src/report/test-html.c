@@ -92,6 +92,7 @@ static void a_failure_stays(void)
 	fd_close(h.fd);
 }
 
+#ifdef CLOCHE_HAS_JOBS
 static int write_page(void *user, cloche_err *err)
 {
 	struct html h = HTML_INIT(*(const int *)user);
@@ -123,6 +124,7 @@ static void a_job_waits_for_who_reads(void)
 	close(fds[0]);
 	close(fds[1]);
 }
+#endif
 
 int main(void)
 {
@@ -131,6 +133,8 @@ int main(void)
 	run_test(lines_and_colours);
 	run_test(marks_are_bounded);
 	run_test(a_failure_stays);
+#ifdef CLOCHE_HAS_JOBS
 	run_test(a_job_waits_for_who_reads);
+#endif
 	return tap_done();
 }

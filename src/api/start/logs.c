@@ -46,9 +46,10 @@ int logs_find_cassette(const char *name, struct cloche_err *err)
 	int fd;
 
 	if (is_file) {
-		if (access(name, R_OK) < 0)
-			return err_sys(err, errno, "open %s", name);
 		fd = oplog_open_cassette(AT_FDCWD, name);
+		if (fd < 0 && !str_ends(str_from(name), STR(CASSETTE_SUFFIX)) &&
+			access(name, R_OK) < 0)
+			return err_sys(err, errno, "open %s", name);
 	} else {
 		char id[OPLOG_NAME_MAX + 1], file[sizeof(id) + sizeof(OPLOG_SUFFIX)];
 		_cleanup_fd_ int logs = -1;
