@@ -22,10 +22,24 @@ void stuck_done(struct stuck *s)
 	*s = (struct stuck){0};
 }
 
+/* Whether a path lies in a git directory: one of its names is ".git". */
+static bool stuck_is_of_git(const char *path)
+{
+	struct str rest = str_from(path);
+
+	while (rest.n)
+		if (str_eq(str_next(&rest, '/'), STR(".git")))
+			return true;
+	return false;
+}
+
 int stuck_add(struct stuck *s, const char *source, const char *target)
 {
-	struct stuck_guard *more = array_room(s->guards, s->n, &s->cap, sizeof(*more)), *g;
+	struct stuck_guard *more, *g;
 
+	if (stuck_is_of_git(target))
+		return 0;
+	more = array_room(s->guards, s->n, &s->cap, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	s->guards = more;

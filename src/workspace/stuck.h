@@ -23,8 +23,9 @@ struct stuck {
 
 void stuck_done(struct stuck *s);
 
-/* Add a thing that is read-only in the room, and one of its paths there. Both are copied. Return 0
- * or -ENOMEM. */
+/* Add a thing that is read-only in the room, and one of its paths there. Both are copied. What lies
+ * in a git directory is left out: no commit has it, so only a hostile room would name it, to have
+ * the person open the hooks. Return 0 or -ENOMEM. */
 _warn_unused_ int stuck_add(struct stuck *s, const char *source, const char *target);
 
 /* Read a file STUCK_NAME in the directory `name` of `copies`, if there is one. */

@@ -19,7 +19,8 @@ static void setup(void)
 {
 	static const char *const names[][2] = {{"/h/.envrc", "/w/.envrc"},
 		{"/h/.envrc", "/workspace/.envrc"}, {"/h/.vscode", "/w/.vscode"},
-		{"/h/s p/.npmrc", "/w/s p/.npmrc"}, {"/h/.mcp.json", "/w/.mcp.json"}};
+		{"/h/s p/.npmrc", "/w/s p/.npmrc"}, {"/h/.mcp.json", "/w/.mcp.json"},
+		{"/h/.git/hooks", "/w/.git/hooks"}, {"/h/x/.git", "/w/x/.git"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		must(stuck_add(&guards, names[i][0], names[i][1]) == 0);
@@ -63,7 +64,8 @@ static void test_names(void)
 static void test_hostile(void)
 {
 	static const char *const texts[] = {NULL, "", "\n\n", "/", "/w", "/w/.envrcx\n/w/.env\n",
-		"/h/.envrc\n", "x/w/.envrc\n", "\x1b[2J/w/.envrc\n"};
+		"/h/.envrc\n", "/w/.git/hooks\n", "/w/.git/hooks/pre-commit\n", "/w/x/.git\n",
+		"x/w/.envrc\n", "\x1b[2J/w/.envrc\n"};
 	struct look_told told;
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
