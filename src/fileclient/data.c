@@ -117,6 +117,23 @@ static long source_read_fd(void *user, void *data, size_t size)
 	return n;
 }
 
+/* Wait until fd has data, or its end, or the operation was cancelled. */
+static int data_wait(struct files_run *run, int fd, struct cloche_err *err)
+{
+	cloche_files *f = run->f;
+	struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = f->wake_fd, .events = POLLIN}};
+
+	while (!f->cancelled && !p[0].revents) {
+		int r = job_wait(p, 2, -1);
+
+		if (r >= 0 && p[1].revents)
+			r = files_look_for_cancel(f);
+		if (r < 0)
+			return files_lost(f, r, err);
+	}
+	return 0;
+}
+
 /* wait_fd: wait for this descriptor before each piece; -1: none. */
 static int send_fn(struct files_run *run, cloche_files_source fn, void *user, int wait_fd,
 	struct cloche_err *err)
@@ -124,7 +141,7 @@ static int send_fn(struct files_run *run, cloche_files_source fn, void *user, in
 	int r;
 
 	do {
-		r = wait_fd < 0 ? 0 : files_wait_data(run, wait_fd, err);
+		r = wait_fd < 0 ? 0 : data_wait(run, wait_fd, err);
 		if (r == 0)
 			r = files_send_from(run, fn, user, err);
 	} while (r == 0);

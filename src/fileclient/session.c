@@ -214,7 +214,7 @@ int files_malformed(cloche_files *f, struct cloche_err *err)
 	return set_broken(f, &why, err);
 }
 
-static int lost(cloche_files *f, int r, struct cloche_err *err)
+int files_lost(cloche_files *f, int r, struct cloche_err *err)
 {
 	struct cloche_err why = CLOCHE_ERR_INIT;
 
@@ -241,8 +241,7 @@ static int cancel(cloche_files *f)
 	return files_send_empty(&f->c, FILES_CANCEL);
 }
 
-/* Send CANCEL if cloche_files_cancel() was called. Return 0 or -errno. */
-static int look_for_cancel(cloche_files *f)
+int files_look_for_cancel(cloche_files *f)
 {
 	uint64_t count;
 
@@ -274,7 +273,7 @@ static int wait_socket(cloche_files *f)
 		return n;
 	if (n == 0)
 		return -ETIMEDOUT;
-	return p[1].revents ? look_for_cancel(f) : 0;
+	return p[1].revents ? files_look_for_cancel(f) : 0;
 }
 
 static int on_ready(cloche_files *f, struct str payload, struct cloche_err *err)
@@ -296,17 +295,17 @@ static int on_ready(cloche_files *f, struct str payload, struct cloche_err *err)
 static int receive(cloche_files *f, struct chan_frame *ret, bool until_sent, struct cloche_err *err)
 {
 	/* Check here too, as a stream of data may never make us wait. */
-	int looked = look_for_cancel(f);
+	int looked = files_look_for_cancel(f);
 
 	if (looked == 0)
 		looked = job_yield();
 	if (looked < 0)
-		return lost(f, looked, err);
+		return files_lost(f, looked, err);
 	for (;;) {
 		int sent, r;
 
 		if (f->cancelled && clock_mono_usec() >= f->give_up_usec)
-			return lost(f, -ETIMEDOUT, err);
+			return files_lost(f, -ETIMEDOUT, err);
 		sent = chan_flush(&f->c);
 		r = chan_recv(&f->c, ret);
 
@@ -333,7 +332,7 @@ static int receive(cloche_files *f, struct chan_frame *ret, bool until_sent, str
 		if (r == 0)
 			r = wait_socket(f);
 		if (r < 0)
-			return lost(f, r, err);
+			return files_lost(f, r, err);
 	}
 }
 
@@ -360,7 +359,7 @@ int files_begin(struct files_run *run, const struct files_request *q, struct clo
 	f->moved_bytes = 0;
 	f->told_usec = clock_mono_usec();
 	r = files_send_request(&f->c, q);
-	return r < 0 ? observe_end(f, lost(f, r, err), err) : 0;
+	return r < 0 ? observe_end(f, files_lost(f, r, err), err) : 0;
 }
 
 /* Find the file of a batch that an error is about. Return NULL if there is none. */
@@ -416,7 +415,7 @@ void files_give_up(struct files_run *run)
 	if (f->broken)
 		return;
 	if (!f->cancelled && cancel(f) < 0)
-		lost(f, -ENOBUFS, NULL);
+		files_lost(f, -ENOBUFS, NULL);
 	while (!f->broken && receive(f, &frame, false, NULL) == 1)
 		if (take_end(run, &frame, &ret, NULL))
 			return;
@@ -490,7 +489,7 @@ static int drain(struct files_run *run, struct cloche_err *err)
 	 * files_finish() receives the error again. */
 	f->c.taken = 0;
 	if (!f->cancelled && files_send_empty(&f->c, FILES_END) < 0)
-		return lost(f, -ENOBUFS, err);
+		return files_lost(f, -ENOBUFS, err);
 	return 1;
 }
 
@@ -504,7 +503,7 @@ int files_queue(struct files_run *run, struct str data, struct cloche_err *err)
 	}
 	r = chan_send(&run->f->c, FILES_DATA, data, NULL, 0);
 	if (r < 0)
-		return lost(run->f, r, err);
+		return files_lost(run->f, r, err);
 	files_progressed(run->f, data.n);
 	return 0;
 }
@@ -555,7 +554,7 @@ int files_send_from(
 		return 1;
 	b = chan_begin(&f->c, FILES_DATA, &mark);
 	if (!b || buf_reserve(b, FILES_CHUNK, &at) < 0)
-		return lost(f, -ENOBUFS, err);
+		return files_lost(f, -ENOBUFS, err);
 	n = call_source(source, user, at, FILES_CHUNK);
 	if (n <= 0 || n > FILES_CHUNK) {
 		chan_abort(&f->c, mark);
@@ -575,25 +574,9 @@ int files_send_from(
 	}
 	buf_commit(b, (size_t)n);
 	if (chan_end(&f->c, mark, NULL, 0) < 0)
-		return lost(f, -ENOBUFS, err);
+		return files_lost(f, -ENOBUFS, err);
 	files_progressed(f, (uint64_t)n);
 	return drain(run, err);
-}
-
-int files_wait_data(struct files_run *run, int fd, struct cloche_err *err)
-{
-	cloche_files *f = run->f;
-	struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = f->wake_fd, .events = POLLIN}};
-
-	while (!f->cancelled && !p[0].revents) {
-		int r = job_wait(p, 2, -1);
-
-		if (r >= 0 && p[1].revents)
-			r = look_for_cancel(f);
-		if (r < 0)
-			return lost(f, r, err);
-	}
-	return 0;
 }
 
 int files_send_end(struct files_run *run, struct cloche_err *err)
@@ -609,5 +592,5 @@ int files_send_end(struct files_run *run, struct cloche_err *err)
 		return r;
 	}
 	r = files_send_empty(&f->c, FILES_END);
-	return r < 0 ? lost(f, r, err) : 0;
+	return r < 0 ? files_lost(f, r, err) : 0;
 }

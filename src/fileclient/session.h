@@ -89,8 +89,6 @@ _warn_unused_ int files_send(struct files_run *run, struct str data, struct cloc
 /* The same with data from source. Return 2 at its end; then call files_finish(). */
 _warn_unused_ int files_send_from(
 	struct files_run *run, cloche_files_source source, void *user, struct cloche_err *err);
-/* Wait until fd has data to send, or its end. Return at once if the operation is cancelled. */
-_warn_unused_ int files_wait_data(struct files_run *run, int fd, struct cloche_err *err);
 /* End the data. */
 _warn_unused_ int files_send_end(struct files_run *run, struct cloche_err *err);
 /* Cancel the operation and discard the remaining answers. Afterwards the session is usable or
@@ -105,6 +103,10 @@ static inline uint32_t files_mode(uint32_t mode)
 
 /* Mark the session as broken because the worker broke the rules. Return the negative code. */
 int files_malformed(cloche_files *f, struct cloche_err *err);
+/* Mark it as broken because of an errno (negative). Return the negative code. */
+int files_lost(cloche_files *f, int r, struct cloche_err *err);
+/* Send CANCEL if cloche_files_cancel() was called. Return 0 or -errno. */
+_warn_unused_ int files_look_for_cancel(cloche_files *f);
 /* Count bytes, and report progress if a function is set. */
 void files_progressed(cloche_files *f, uint64_t bytes);
 /* Set err to "VERB PATH: ENTRY: reason". Return -err->code. */
