@@ -18,7 +18,8 @@
  * return: it must not leave by longjmp() or an exception. A function that blocks blocks the thread
  * when a callback calls it.
  *
- * All calls for one job belong to one thread, except cloche_job_cancel(). */
+ * All calls for one job belong to one thread, except cloche_job_cancel(). In a child that was forked
+ * without exec, a job of its parent can only be freed: that leaves the parent's alone. */
 
 #include <stdbool.h>
 
