@@ -15,11 +15,14 @@
  * descriptors. Callbacks that the caller has set for a run, a task, files and so on are not called
  * on that stack, but on the stack of cloche_job_dispatch()'s caller; only fn itself runs on it, so
  * fn must not enter the interpreter of a language that checks where its stack is. A callback must
- * return: it must not leave by longjmp() or an exception. A function that blocks blocks the thread
- * when a callback calls it.
+ * return: it must not leave by longjmp() or an exception.
  *
- * All calls for one job belong to one thread, except cloche_job_cancel(). In a child that was forked
- * without exec, a job of its parent can only be freed: that leaves the parent's alone. */
+ * While a thread has jobs under way, it should call functions that block in jobs only. Elsewhere,
+ * and that is in a callback, too, such a function blocks the thread; and it blocks it for ever if
+ * it waits for a lock that one of these jobs holds, such as that of a sandbox's full record.
+ *
+ * All calls for one job belong to one thread, except cloche_job_cancel(). In a child that was
+ * forked without exec, a job of its parent can only be freed: that leaves the parent's alone. */
 
 #include <stdbool.h>
 
