@@ -120,8 +120,8 @@ static void test_many_lines(void)
 	memset(lines, '\n', STUCK_MAX_LINES);
 	must(fs_write_atomic(fd, "1/" STUCK_NAME, str_make(lines, STUCK_MAX_LINES - 1), 0600, false,
 		     NULL) == 0);
-	must(fs_write_atomic(fd, "2/" STUCK_NAME, STR("/w/.envrc\n/w/.vscode\n"), 0600, false,
-		     NULL) == 0);
+	must(fs_write_atomic(
+		     fd, "2/" STUCK_NAME, STR("/w/.envrc\n/w/.vscode\n"), 0600, false, NULL) == 0);
 	setup();
 	stuck_read(&guards, fd, "1");
 	stuck_read(&guards, fd, "2");
