@@ -12,6 +12,8 @@
 #define _pure_ __attribute__((pure))
 #define _noreturn_ __attribute__((noreturn))
 #define _unused_ __attribute__((unused))
+/* For what is rarely called and has large buffers: they would become the caller's. */
+#define _noinline_ __attribute__((noinline))
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b)                                                                                  \

@@ -365,28 +365,39 @@ bool judge_hooks(const struct judge *j, char *ret, size_t size)
 	return (size_t)snprintf(ret, size, "%s", path) < size;
 }
 
-/* The row for an absolute path, by its last names: one and as many before it as `around` says. */
-static const struct obeyed *judge_row(const char *path, unsigned around)
+/* Whether the directory of an absolute path is git's by its content. */
+static _noinline_ bool judge_is_git_path(struct str path)
 {
-	const char *slash = strrchr(path, '/');
-	const struct obeyed *outer = NULL, *row = NULL;
-	struct str name = str_from(slash ? slash + 1 : "");
 	_cleanup_fd_ int dir = -1;
-	char above[PATH_MAX];
+	char text[PATH_MAX];
 
-	if (!name.n)
+	snprintf(text, sizeof(text), "%.*s", STR_FMT(path));
+	dir = open(text, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return dir >= 0 && judge_is_git_dir(dir);
+}
+
+/* The row for an absolute path, by its last names: one and as many before it as `around` says. */
+static const struct obeyed *judge_row(struct str path, unsigned around)
+{
+	const struct obeyed *outer = NULL, *row = NULL;
+	struct str above = path, name;
+
+	while (above.n && above.p[above.n - 1] != '/')
+		above.n--;
+	name = str_from_index(path, above.n);
+	if (!above.n || !name.n)
 		return NULL;
-	snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
+	above.n--;
 	if (around)
 		outer = judge_row(above, around - 1);
 	if (outer && outer->below)
 		row = obeyed_find(outer->below, name);
 	if (!row)
 		row = obeyed_find(OBEYED_ANY, name);
-	if (!row)
-		dir = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir >= 0 && judge_is_git_dir(dir))
+	if (!row) {
 		row = obeyed_find(OBEYED_GIT, name);
+		row = row && judge_is_git_path(above) ? row : NULL;
+	}
 	/* A directory that counts as one thing with all that lies in it. */
 	return !row && outer && !outer->below ? outer : row;
 }
@@ -395,7 +406,7 @@ const struct obeyed *judge_mount(int fd, char path[PATH_MAX])
 {
 	if (fd_path(fd, path) < 0)
 		path[0] = '\0';
-	return judge_row(path, 2);
+	return judge_row(str_from(path), 2);
 }
 
 bool judge_has_capabilities(int dir, const char *name)
