@@ -72,11 +72,11 @@ static int finder_hooks(struct finder *f, const struct fsbroad_item *in, int fd,
 {
 	const struct judge j = {
 		.root = f->walk.top, .dir = fd, .in = in->path, .name = name, .source = f->source};
+	_cleanup_(freep) char *path = judge_hooks(&j);
 	_cleanup_fd_ int hooks = -1;
-	char path[PATH_MAX];
 	struct stat st;
 
-	if (!judge_hooks(&j, path, sizeof(path)))
+	if (!path)
 		return 0;
 	hooks = fs_open_beneath(f->walk.top, path, O_PATH | O_DIRECTORY);
 	return hooks >= 0 && fstat(hooks, &st) == 0 ? f->calls->found(f->calls->user, path, &st,
@@ -151,8 +151,7 @@ static int finder_dir(struct finder *f, const struct fsbroad_item *in, int fd)
 
 int workspace_find(int dir, const char *source, const struct find_calls *calls, bool *ret_cut)
 {
-	char path[PATH_MAX];
-	const struct obeyed *row = judge_mount(dir, path);
+	const struct obeyed *row = judge_mounted(dir);
 	struct finder f = {.source = source, .calls = calls};
 	struct fsbroad_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
 	const struct fsbroad_bounds bounds = {.dirs = FIND_MAX_DIRS,

@@ -128,13 +128,15 @@ static const struct {
 	{"user.useconfigonly", PLAIN},
 };
 
+/* Nothing that is read is longer than the text, and most texts are short. So name and value have
+ * the room that this text needs: two buffers of 8 KiB in a frame would cost four page faults. */
 struct reader {
 	struct str rest;
 	char section[MAX_KEY];
-	char name[MAX_VALUE]; /* of the subsection */
 	char variable[MAX_KEY];
 	char key[2 * MAX_KEY + 4]; /* with the section's name, as in the table */
-	char value[MAX_VALUE];
+	char *name, *value;        /* of the subsection, and of the variable */
+	size_t room;               /* for each of these two, with its NUL */
 	bool subsection, has_value;
 };
 
@@ -195,7 +197,7 @@ static bool reader_section(struct reader *r)
 	/* The old form [section.subsection]. */
 	dot = strchr(r->section, '.');
 	r->subsection = dot != NULL;
-	snprintf(r->name, sizeof(r->name), "%s", dot ? dot + 1 : "");
+	snprintf(r->name, r->room, "%s", dot ? dot + 1 : "");
 	if (dot)
 		*dot = '\0';
 	if (reader_peek(r) == ']') {
@@ -210,7 +212,7 @@ static bool reader_section(struct reader *r)
 	while ((c = reader_take(r)) != '"') {
 		if (c == '\\')
 			c = reader_take(r);
-		if (c <= 0 || c == '\n' || n == sizeof(r->name) - 1)
+		if (c <= 0 || c == '\n' || n == r->room - 1)
 			return false;
 		r->name[n++] = (char)c;
 	}
@@ -269,7 +271,7 @@ static bool reader_value(struct reader *r)
 			if (c == 0)
 				continue;
 		}
-		if (c <= 0 || n == MAX_VALUE - 1)
+		if (c <= 0 || n == r->room - 1)
 			return false;
 		r->value[n++] = (char)c;
 	}
@@ -341,6 +343,8 @@ static int reader_next(struct reader *r)
 {
 	int c;
 
+	if (!r->name)
+		return -1;
 	while ((c = reader_peek(r)) >= 0) {
 		if (c == '#' || c == ';') {
 			reader_skip_line(r);
@@ -357,18 +361,30 @@ static int reader_next(struct reader *r)
 	return 0;
 }
 
+/* Begins to read. If there is no memory, reading fails. */
 static struct reader reader_open(struct str text)
 {
-	if (str_starts(text, STR("\xef\xbb\xbf")))
-		text = str_from_index(text, 3);
-	return (struct reader){.rest = text};
+	struct reader r = {.room = MIN(text.n + 1, (size_t)MAX_VALUE)};
+
+	r.rest = str_starts(text, STR("\xef\xbb\xbf")) ? str_from_index(text, 3) : text;
+	r.name = malloc(2 * r.room);
+	if (r.name) {
+		r.value = r.name + r.room;
+		r.name[0] = r.value[0] = '\0';
+	}
+	return r;
+}
+
+static void reader_donep(struct reader *r)
+{
+	free(r->name);
 }
 
 bool gitconfig_is_harmless(
 	struct str text, bool (*worktree_is_inside)(void *user, const char *value), void *user)
 {
 	const struct worktree_judge w = {worktree_is_inside, user};
-	struct reader r = reader_open(text);
+	_cleanup_(reader_donep) struct reader r = reader_open(text);
 	int more;
 
 	while ((more = reader_next(&r)) > 0)
@@ -379,7 +395,7 @@ bool gitconfig_is_harmless(
 
 bool gitconfig_is_of_repository(struct str text)
 {
-	struct reader r = reader_open(text);
+	_cleanup_(reader_donep) struct reader r = reader_open(text);
 	int more;
 
 	while ((more = reader_next(&r)) > 0)
@@ -388,15 +404,15 @@ bool gitconfig_is_of_repository(struct str text)
 	return more < 0;
 }
 
-bool gitconfig_value(struct str text, const char *key, char *ret, size_t size)
+char *gitconfig_value(struct str text, const char *key)
 {
-	struct reader r = reader_open(text);
-	bool found = false;
+	_cleanup_(reader_donep) struct reader r = reader_open(text);
+	char *found = NULL;
 
 	while (reader_next(&r) > 0)
 		if (strcmp(r.key, key) == 0) {
-			snprintf(ret, size, "%s", r.value);
-			found = true;
+			free(found);
+			found = strdup(r.value);
 		}
 	return found;
 }
@@ -423,10 +439,12 @@ static int list_add(struct gitconfig_list *l, const struct reader *r)
 
 int gitconfig_read(struct str text, struct gitconfig_list *ret)
 {
-	struct reader r = reader_open(text);
+	_cleanup_(reader_donep) struct reader r = reader_open(text);
 	int more, e = 0;
 
 	*ret = (struct gitconfig_list){0};
+	if (!r.name)
+		return -ENOMEM;
 	while (e == 0 && (more = reader_next(&r)) > 0)
 		e = list_add(ret, &r);
 	return e == 0 && more < 0 ? -EINVAL : e;

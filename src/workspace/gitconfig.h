@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /* Return true if every key is known to be harmless and has a harmless value. A text that cannot be
- * read as git reads it is not harmless. worktree_is_inside judges the value of core.worktree, which
- * says where git writes files; NULL: no value is harmless. */
+ * read as git reads it is not harmless, nor is one for which there is no memory. worktree_is_inside
+ * judges the value of core.worktree, which says where git writes files; NULL: none is harmless. */
 bool gitconfig_is_harmless(
 	struct str text, bool (*worktree_is_inside)(void *user, const char *value), void *user);
 
@@ -17,8 +17,8 @@ bool gitconfig_is_harmless(
 bool gitconfig_is_of_repository(struct str text);
 
 /* Find the value of a key, such as "core.hookspath" (in small letters); the last one counts, as in
- * git. Return true with the value as it is written, cut if it does not fit. */
-bool gitconfig_value(struct str text, const char *key, char *ret, size_t size);
+ * git. Return the value as it is written; the caller frees it. NULL: there is none or no memory. */
+char *gitconfig_value(struct str text, const char *key);
 
 /* One variable, as it is written: section and key in small letters, the name of the subsection as
  * it is (NULL: none), and the value (NULL: the key stands alone, which means true). */

@@ -347,22 +347,28 @@ static bool judge_inside(const struct judge *j, const char *path, char ret[PATH_
 	return false;
 }
 
-bool judge_hooks(const struct judge *j, char *ret, size_t size)
+/* The path from the root for a value of core.hooksPath. */
+static _noinline_ char *judge_hooks_path(const struct judge *j, const char *value)
 {
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_CONFIG);
-	char value[PATH_MAX], above[PATH_MAX], path[PATH_MAX];
-	bool elsewhere;
+	bool elsewhere = value[0] == '/' || str_starts(str_from(value), STR("~/"));
+	char above[PATH_MAX], path[PATH_MAX];
 
-	if (judge_read(j->dir, j->name, &text) < 0 ||
-		!gitconfig_value(buf_str(&text), "core.hookspath", value, sizeof(value)) ||
-		!value[0])
-		return false;
 	judge_above(j->in, above);
-	elsewhere = value[0] == '/' || str_starts(str_from(value), STR("~/"));
 	if (!(elsewhere ? judge_inside(j, value, path) : fs_resolve(above, value, path)) ||
 		!path[0])
-		return false;
-	return (size_t)snprintf(ret, size, "%s", path) < size;
+		return NULL;
+	return strdup(path);
+}
+
+char *judge_hooks(const struct judge *j)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_CONFIG);
+	_cleanup_(freep) char *value = NULL;
+
+	if (judge_read(j->dir, j->name, &text) < 0)
+		return NULL;
+	value = gitconfig_value(buf_str(&text), "core.hookspath");
+	return value && value[0] ? judge_hooks_path(j, value) : NULL;
 }
 
 /* Whether the directory of an absolute path is git's by its content. */
@@ -407,6 +413,13 @@ const struct obeyed *judge_mount(int fd, char path[PATH_MAX])
 	if (fd_path(fd, path) < 0)
 		path[0] = '\0';
 	return judge_row(str_from(path), 2);
+}
+
+const struct obeyed *judge_mounted(int fd)
+{
+	char path[PATH_MAX];
+
+	return judge_mount(fd, path);
 }
 
 bool judge_has_capabilities(int dir, const char *name)

@@ -29,14 +29,16 @@ bool judge_leads_away(const struct judge *j);
 typedef bool (*judge_kept_fn)(void *user, int root, const char *path);
 bool judge_is_twin(const struct judge *j, const struct stat *st, judge_kept_fn kept, void *user);
 
-/* Find the hooks directory that this configuration names. Return true with the path from the
- * root, if it is beneath the root by its name. There may be nothing, or a link on the way. */
-bool judge_hooks(const struct judge *j, char *ret, size_t size);
+/* Find the hooks directory that this configuration names. Return the path from the root, if it is
+ * beneath the root by its name; the caller frees it. There may be nothing, or a link on the way.
+ * NULL: none, or no memory. */
+char *judge_hooks(const struct judge *j);
 
 /* Return the row of the table for the file or directory fd, which is mounted by itself, as if its
  * place had been searched: by the last three names of its real path, and by the content of the
  * directories around it, which may be git's. NULL: it is not obeyed. path gets the real path. */
 const struct obeyed *judge_mount(int fd, char path[PATH_MAX]);
+const struct obeyed *judge_mounted(int fd); /* without the path */
 
 /* Whether a regular file gives capabilities when it is executed. name "": the file is dir
  * itself. */

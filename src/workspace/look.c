@@ -121,7 +121,7 @@ static void look_set_aside(struct looker *k, const struct seen *s, const char *p
 	look_tell_aside(k, s, path, name);
 }
 
-static void look_found(struct looker *k, const struct seen *s)
+static _noinline_ void look_found(struct looker *k, const struct seen *s)
 {
 	char path[2 * PATH_MAX];
 
@@ -181,16 +181,18 @@ static bool look_was_read_only(void *user, int root, const char *path)
 	return false;
 }
 
-/* Begins a directory that counts as one thing, if the row says so and it lies in no such one.
- * Returns 0 or -ENOMEM. */
+/* Whether this directory counts as one thing, and lies in no such one. */
+static bool look_is_unit(const struct obeyed *row, const struct fsbroad_item *below)
+{
+	return !row->below && row->judge == OBEYED_ALWAYS && !below->unit;
+}
+
+/* Begins a directory that counts as one thing. Returns 0 or -ENOMEM. */
 static int look_unit(
 	struct looker *k, const struct obeyed *row, const char *path, struct fsbroad_item *below)
 {
-	struct unit *more;
+	struct unit *more = reallocarray(k->units, k->units_n + 1, sizeof(*more));
 
-	if (row->below || row->judge != OBEYED_ALWAYS || below->unit)
-		return 0;
-	more = reallocarray(k->units, k->units_n + 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	k->units = more;
@@ -201,13 +203,21 @@ static int look_unit(
 	return 0;
 }
 
+static _noinline_ int look_unit_below(
+	struct looker *k, const struct seen *s, struct fsbroad_item *below)
+{
+	char path[2 * PATH_MAX];
+
+	look_path(k, s->in, s->entry->name, path);
+	return look_unit(k, s->row, path, below);
+}
+
 /* Enters a directory, of the table or not, and sets what applies to its contents. */
 static int look_enter(struct looker *k, struct seen *s)
 {
 	struct fsbroad_item below = {
 		.place = OBEYED_ANY, .flags = s->in->flags, .unit = s->in->unit};
 	const struct look_id *kept;
-	char path[2 * PATH_MAX];
 	int r;
 
 	if (strcmp(s->entry->name, "node_modules") == 0)
@@ -220,8 +230,7 @@ static int look_enter(struct looker *k, struct seen *s)
 	if (!kept && s->dir_changed && look_is_after(k->look, &s->st))
 		below.flags |= MOVED;
 	below.flags |= look_guard(kept);
-	look_path(k, s->in, s->entry->name, path);
-	r = look_unit(k, s->row, path, &below);
+	r = look_is_unit(s->row, &below) ? look_unit_below(k, s, &below) : 0;
 	if (r < 0)
 		return r;
 	return fsbroad_push(&k->walk, s->in, s->entry->name, &below);
@@ -247,23 +256,12 @@ static void look_strip(
 	look_tell(k, path, what, NULL, NULL);
 }
 
-/* Removes set-id bits and capabilities from a program, and removes a device (INV-NO-PRIVILEGE).
- * Returns false if the entry is gone. */
-static bool look_mend(struct looker *k, struct seen *s)
+/* Removes a device, or what makes a program more than one. Returns false if the entry is gone. */
+static _noinline_ bool look_mend_changed(struct looker *k, const struct seen *s)
 {
-	bool device = s->entry->type == DT_CHR || s->entry->type == DT_BLK;
 	char path[2 * PATH_MAX], what[160];
 	int e;
 
-	if (!device && s->entry->type != DT_REG)
-		return true;
-	/* This is so for most files, and looking at one costs more than all else. A file can only
-	 * be bad if it came here while the room ran, or if its mode was changed, for which no room
-	 * has the system calls. */
-	if (!device && !s->dir_changed && !k->look->every)
-		return true;
-	if (!look_know(s) || !look_is_after(k->look, &s->st))
-		return true;
 	look_path(k, s->in, s->entry->name, path);
 	if (S_ISCHR(s->st.st_mode) || S_ISBLK(s->st.st_mode)) {
 		e = unlinkat(s->dir, s->entry->name, 0) < 0 ? errno : 0;
@@ -276,6 +274,24 @@ static bool look_mend(struct looker *k, struct seen *s)
 	if (S_ISREG(s->st.st_mode))
 		look_strip(k, &s->st, s->dir, s->entry->name, path);
 	return true;
+}
+
+/* Removes set-id bits and capabilities from a program, and removes a device (INV-NO-PRIVILEGE).
+ * Returns false if the entry is gone. */
+static bool look_mend(struct looker *k, struct seen *s)
+{
+	bool device = s->entry->type == DT_CHR || s->entry->type == DT_BLK;
+
+	if (!device && s->entry->type != DT_REG)
+		return true;
+	/* This is so for most files, and looking at one costs more than all else. A file can only
+	 * be bad if it came here while the room ran, or if its mode was changed, for which no room
+	 * has the system calls. */
+	if (!device && !s->dir_changed && !k->look->every)
+		return true;
+	if (!look_know(s) || !look_is_after(k->look, &s->st))
+		return true;
+	return look_mend_changed(k, s);
 }
 
 static struct judge look_judge(const struct looker *k, const struct seen *s)
@@ -330,21 +346,18 @@ static int look_hooks_elsewhere(struct looker *k, char *path)
 	return k->error;
 }
 
-/* Enters the hooks directory of a configuration that is left as it is, usually the user's own. The
- * room may have put another directory or a link in the place of it, or of one around it. */
-static int look_hooks(struct looker *k, const struct seen *s)
+/* Enters a directory of hooks, by its path from the root. The room may have put another directory
+ * or a link in the place of it, or of one around it. */
+static _noinline_ int look_hooks_named(struct looker *k, const char *path)
 {
 	const struct fsbroad_item top = {.path = (char[]){""}};
 	struct fsbroad_item item = {.place = OBEYED_HOOKS};
-	const struct judge j = look_judge(k, s);
 	bool around, after, moved = false;
 	const struct look_id *kept;
-	char path[PATH_MAX], part[PATH_MAX];
+	char part[PATH_MAX];
 	struct stat st;
 
-	/* The configuration itself may lie in the directory that it names. */
-	if (s->in->flags & HOOKED || !judge_hooks(&j, path, sizeof(path)) ||
-		fstat(k->walk.top, &st) < 0)
+	if (fstat(k->walk.top, &st) < 0)
 		return 0;
 	for (size_t n = 0; n == 0 || path[n - 1]; n++) {
 		n += strcspn(path + n, "/");
@@ -362,6 +375,16 @@ static int look_hooks(struct looker *k, const struct seen *s)
 	kept = look_kept(k->look, &st);
 	item.flags = HOOKED | (kept ? look_guard(kept) : moved ? MOVED : 0U);
 	return fsbroad_push(&k->walk, &top, path, &item);
+}
+
+/* Enters the hooks directory of a configuration that is left as it is, usually the user's own. */
+static int look_hooks(struct looker *k, const struct seen *s)
+{
+	const struct judge j = look_judge(k, s);
+	/* The configuration itself may lie in the directory that it names. */
+	_cleanup_(freep) char *path = s->in->flags & HOOKED ? NULL : judge_hooks(&j);
+
+	return path ? look_hooks_named(k, path) : 0;
 }
 
 static const struct obeyed *look_row(
@@ -382,13 +405,13 @@ static const struct obeyed *look_row(
 
 /* Reports a thing that was set aside by a look that was killed before it could report it. True if
  * this is one. */
-static bool look_at_aside(struct looker *k, const struct seen *at)
+static _noinline_ bool look_at_aside(struct looker *k, const struct seen *at)
 {
 	size_t n = str_find(str_from(at->entry->name), STR(ASIDE));
 	char name[NAME_MAX + 1], path[2 * PATH_MAX];
 	struct seen s = *at;
 
-	if (!k->look->again || at->entry->name[n] == '\0')
+	if (at->entry->name[n] == '\0')
 		return false;
 	snprintf(name, sizeof(name), "%.*s", (int)n, at->entry->name);
 	s.row = look_row(s.in, s.in->place, name);
@@ -438,7 +461,7 @@ static int look_entry(struct looker *k, const struct fsbroad_item *in, int fd, b
 	if (!s.row && !in->unit && !changed && !k->look->every && !k->look->again &&
 		e->type != DT_CHR && e->type != DT_BLK)
 		return 0;
-	if (look_at_aside(k, &s))
+	if (k->look->again && look_at_aside(k, &s))
 		return k->error;
 	return look_at_file(k, &s);
 }
@@ -467,7 +490,7 @@ static int look_dir(struct looker *k, struct fsbroad_item *in, int fd, bool chan
 
 /* Reports a directory that can be opened by no means if the room, which is root there, may have
  * made it so. */
-static void look_closed(struct looker *k, const struct fsbroad_item *in, int error)
+static _noinline_ void look_closed(struct looker *k, const struct fsbroad_item *in, int error)
 {
 	_cleanup_fd_ int fd = fs_open_beneath(k->walk.top, in->path, O_PATH | O_DIRECTORY);
 	char path[2 * PATH_MAX], what[128];
@@ -483,8 +506,7 @@ static void look_closed(struct looker *k, const struct fsbroad_item *in, int err
 
 static int look_tree(struct looker *k, int root)
 {
-	char path[PATH_MAX];
-	const struct obeyed *row = judge_mount(root, path);
+	const struct obeyed *row = judge_mounted(root);
 	struct fsbroad_item item = {.place = row && row->below ? row->below : OBEYED_ANY};
 	const struct fsbroad_bounds bounds = {.dirs = LOOK_MAX_DIRS,
 		.entries = LOOK_MAX_ENTRIES,
@@ -495,7 +517,7 @@ static int look_tree(struct looker *k, int root)
 	int fd, r;
 
 	k->units_n = 1;
-	r = row ? look_unit(k, row, k->mount->source, &item) : 0;
+	r = row && look_is_unit(row, &item) ? look_unit(k, row, k->mount->source, &item) : 0;
 	if (r < 0)
 		return r;
 	r = fsbroad_init(&k->walk, root, &bounds, &item);
@@ -520,7 +542,7 @@ static int look_tree(struct looker *k, int root)
 
 /* Handles a file that is mounted by itself. The room could not rename it, and nothing was granted
  * of the directory in which it lies, so it is named only. */
-static void look_single(struct looker *k, const struct stat *st)
+static _noinline_ void look_single(struct looker *k, const struct stat *st)
 {
 	char path[PATH_MAX];
 	const struct obeyed *row = judge_mount(k->mount->fd, path);

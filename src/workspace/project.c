@@ -96,12 +96,15 @@ static bool project_module(int git, int top, struct project *ret)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(PROJECT_MAX_CONFIG);
 	_cleanup_fd_ int config = fs_open_beneath(git, "config", O_RDONLY), there = -1;
-	char value[PATH_MAX], path[PATH_MAX];
+	_cleanup_(freep) char *value = NULL;
+	char path[PATH_MAX];
 	struct stat st;
 
 	if (config < 0 || fstat(config, &st) < 0 || !S_ISREG(st.st_mode) ||
-		fd_read_to_end(config, &text) < 0 ||
-		!gitconfig_value(buf_str(&text), "core.worktree", value, sizeof(value)))
+		fd_read_to_end(config, &text) < 0)
+		return false;
+	value = gitconfig_value(buf_str(&text), "core.worktree");
+	if (!value)
 		return false;
 	there = openat(git, value, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (there < 0 || fd_path(there, path) < 0 || !project_is_same(top, path) ||

@@ -82,6 +82,8 @@ static void test_long(void)
 	memcpy(text, "[user]\nname =", 13);
 	check(!gitconfig_is_harmless(str_make(text, sizeof(text)), NULL, NULL));
 	check(gitconfig_is_harmless(str_make(text, 4000), NULL, NULL));
+	check(gitconfig_is_harmless(str_make(text, 13 + 8191), NULL, NULL));
+	check(!gitconfig_is_harmless(str_make(text, 13 + 8192), NULL, NULL));
 	memcpy(text, "[", 1);
 	memset(text + 1, 'b', 200);
 	check(!gitconfig_is_harmless(str_make(text, sizeof(text)), NULL, NULL));

@@ -3,9 +3,9 @@
 /* Configurations of git that a room has written: what is said of one must hold for a copy of it
  * with comments around, and no text can hide a command that stands behind it. */
 #include "base/buf.h"
+#include "base/macro.h"
 #include "workspace/gitconfig.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #define require(cond)                                                                              \
@@ -38,14 +38,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct str text = str_make(data, size);
 	bool harmless = is_harmless("", text, "");
-	char hooks[PATH_MAX] = "";
+	_cleanup_(freep) char *hooks = gitconfig_value(text, "core.hookspath");
 
 	require(!gitconfig_is_harmless(text, NULL, NULL) || harmless);
 	require(is_harmless("# a comment\n", text, "") == harmless || !harmless ||
 		str_starts(text, STR("\xef\xbb\xbf")));
 	require(!is_harmless("", text, "\n\n[core]\n\tfsmonitor = /bin/sh\n"));
 	require(!is_harmless("[core]\n\tsshCommand = /bin/sh\n", text, ""));
-	if (gitconfig_value(text, "core.hookspath", hooks, sizeof(hooks)))
-		require(!gitconfig_is_harmless(text, NULL, NULL) && strlen(hooks) < sizeof(hooks));
+	require(!hooks || (!gitconfig_is_harmless(text, NULL, NULL) && strlen(hooks) <= size));
 	return 0;
 }
