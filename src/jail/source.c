@@ -24,9 +24,12 @@ static const char *const home_credentials[] = {
 #include "jail/credentials.def"
 };
 
-static const char *const host_credentials[] = {
+/* The second name of each that lies in /run: /var/run is a link to it. */
+static const struct {
+	const char *path, *in_var;
+} host_credentials[] = {
 #define CREDENTIAL_HOME(path)
-#define CREDENTIAL_HOST(path) path,
+#define CREDENTIAL_HOST(path) {path, "/var" path},
 #include "jail/credentials.def"
 };
 
@@ -54,22 +57,30 @@ static int judge(const char *asked, const char *real, const char *place, const c
 	return r;
 }
 
+/* name: a place in the home. */
+static _noinline_ int judge_in_home(const char *asked, const char *real, const char *home,
+	const char *real_home, const char *name, struct cloche_err *err)
+{
+	char place[PATH_MAX * 2], alias[PATH_MAX * 2];
+
+	snprintf(alias, sizeof(alias), "%s/%s", home, name);
+	snprintf(place, sizeof(place), "%s/%s", real_home, name);
+	return judge(asked, real, place, alias, err);
+}
+
 static int judge_all(const char *asked, const char *real, const char *home, struct cloche_err *err)
 {
-	char place[PATH_MAX * 2], alias[PATH_MAX * 2], real_home[PATH_MAX];
+	char real_home[PATH_MAX];
 	const char *below;
 	bool around;
 	size_t i;
 	int r = 0;
 
 	for (i = 0; i < ARRAY_SIZE(host_credentials) && r == 0; i++) {
-		/* /var/run is a link to /run. */
-		snprintf(alias, sizeof(alias), "/var%s", host_credentials[i]);
-		r = judge(asked, real, host_credentials[i],
-			str_starts(str_from(host_credentials[i]), STR("/run/"))
-				? alias
-				: host_credentials[i],
-			err);
+		const char *path = host_credentials[i].path;
+		bool in_run = str_starts(str_from(path), STR("/run/"));
+
+		r = judge(asked, real, path, in_run ? host_credentials[i].in_var : path, err);
 	}
 	/* A home of "/" would make everything a credential. */
 	if (r < 0 || !home || home[0] != '/' || home[1] == '\0')
@@ -84,9 +95,7 @@ static int judge_all(const char *asked, const char *real, const char *home, stru
 
 		if (!around && !fs_is_within(below, name) && !fs_is_within(name, below))
 			continue;
-		snprintf(alias, sizeof(alias), "%s/%s", home, name);
-		snprintf(place, sizeof(place), "%s/%s", real_home, name);
-		r = judge(asked, real, place, alias, err);
+		r = judge_in_home(asked, real, home, real_home, name, err);
 	}
 	return r;
 }
