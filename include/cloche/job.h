@@ -44,7 +44,8 @@ CLOCHE_API int cloche_job_start(cloche_job_fn fn, void *user, cloche_job **ret, 
 
 /* Return a descriptor that is readable when the job has something to do, borrowed until the job is
  * freed. It stands for everything that the job waits for, deadlines too, so the caller needs no
- * timeout. It can be put into another set (poll, epoll, an event loop of a language). */
+ * timeout. It can be put into another set (poll, epoll, an event loop of a language). Once the job
+ * has ended it is never readable again: what cloche_job_dispatch() returns tells of the end. */
 CLOCHE_API int cloche_job_fd(const cloche_job *job);
 
 /* Let the job go on as far as it can without waiting, and call the callbacks that are due. A job
