@@ -22,7 +22,8 @@
  * it waits for a lock that one of these jobs holds, such as that of a sandbox's full record.
  *
  * All calls for one job belong to one thread, except cloche_job_cancel(). In a child that was
- * forked without exec, a job of its parent can only be freed: that leaves the parent's alone. */
+ * forked without exec, a job of its parent can only be freed: that leaves the parent's alone. If a
+ * job's function forks, it goes on in the child as outside of a job. */
 
 #include <stdbool.h>
 

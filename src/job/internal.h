@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 struct cloche_job {
-	int epoll_fd; /* the timer, and what is waited for */
+	pid_t process; /* that has started it: a child has only a copy of it */
+	int epoll_fd;  /* the timer, and what is waited for */
 	int timer_fd;
 	uint64_t timer_at; /* when the timer fires at the latest; USEC_INFINITY: never */
 	_Atomic bool cancelled;
@@ -20,7 +21,8 @@ struct cloche_job {
 	void (*give_way)(struct cloche_job *job);
 };
 
-/* Return the job in which the caller runs, or NULL. */
+/* Return the job in which the caller runs, or NULL. A child that was forked in a job runs in none:
+ * nobody dispatches it there. */
 struct cloche_job *job_current(void);
 /* Set it; return the one before. */
 struct cloche_job *job_set_current(struct cloche_job *job);

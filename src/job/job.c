@@ -46,7 +46,6 @@ struct job {
 	void *own_fake, *host_fake;
 	const void *host_stack;
 	size_t host_bytes;
-	pid_t process; /* that has started it: a child has only a copy of it */
 	bool began, ended, under_way;
 	bool freed; /* by a callback of its own */
 	int result;
@@ -165,7 +164,7 @@ int cloche_job_start(cloche_job_fn fn, void *user, cloche_job **ret, cloche_err 
 	j->base.give_way = job_give_way;
 	j->fn = fn;
 	j->user = user;
-	j->process = getpid();
+	j->base.process = getpid();
 	r = job_open(&j->base);
 	if (r == 0)
 		r = job_make_stack(j);
@@ -214,7 +213,7 @@ int cloche_job_dispatch(cloche_job *job, cloche_err *err)
 {
 	struct job *j = job_of(job);
 
-	if (j->process != getpid())
+	if (job->process != getpid())
 		return err_set(err, E_USAGE, "a job cannot be dispatched in another process");
 	if (j->under_way)
 		return err_set(err, E_USAGE, "a job cannot be dispatched in a callback of its own");
@@ -246,7 +245,7 @@ void cloche_job_cancel(cloche_job *job)
 	const struct itimerspec now = {.it_value = {.tv_nsec = 1}};
 	int saved = errno;
 
-	if (job_of(job)->process != getpid())
+	if (job->process != getpid())
 		return;
 	atomic_store(&job->cancelled, true);
 	(void)timerfd_settime(job->timer_fd, TFD_TIMER_ABSTIME, &now, NULL);
@@ -258,7 +257,7 @@ void cloche_job_free(cloche_job *job)
 	if (!job)
 		return;
 	/* Its descriptors are shared: to take anything out of its set would stop the job there. */
-	if (job_of(job)->process != getpid()) {
+	if (job->process != getpid()) {
 		job_done(job_of(job));
 		return;
 	}

@@ -743,44 +743,6 @@ static void test_a_job_needs_two_descriptors_and_leaves_none(void)
 	close(next);
 }
 
-/* --- after fork() --- */
-
-static int read_one_job(void *user, cloche_err *err)
-{
-	char byte;
-
-	return job_read(*(const int *)user, &byte, 1) == 1 ? 0 : -E_CANCELLED;
-}
-
-static void test_a_forked_child_leaves_jobs_alone(void)
-{
-	int fds[2], status = -1;
-	cloche_job *job;
-	pid_t child;
-
-	must(pipe2(fds, O_CLOEXEC) == 0);
-	job = start(read_one_job, &fds[0]);
-	check_int(cloche_job_dispatch(job, NULL), 1);
-	fflush(stdout);
-	child = fork();
-	must(child >= 0);
-	if (child == 0) {
-		check_int(cloche_job_dispatch(job, NULL), -E_USAGE);
-		cloche_job_cancel(job);
-		cloche_job_free(job);
-		_exit(tap_ok_now ? 0 : 1);
-	}
-	must(waitpid(child, &status, 0) == child);
-	check_int(status, 0);
-	check(!is_due(job));
-	must(write(fds[1], "x", 1) == 1);
-	check(is_due(job));
-	check_int(cloche_job_dispatch(job, NULL), 0);
-	cloche_job_free(job);
-	close(fds[0]);
-	close(fds[1]);
-}
-
 /* --- connecting --- */
 
 static int connect_job(void *user, cloche_err *err)
@@ -884,7 +846,6 @@ int main(void)
 	run_test(test_a_lock_is_waited_for_so_long_and_no_longer);
 	run_test(test_bytes_are_locked_too);
 	run_test(test_a_look_never_gives_way);
-	run_test(test_a_forked_child_leaves_jobs_alone);
 	run_test(test_a_job_waits_until_it_can_connect);
 	run_test(test_a_job_writes_to_who_reads_slowly);
 	run_test(test_deep_json_fits_on_the_stack);

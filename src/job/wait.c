@@ -29,7 +29,7 @@ static _Thread_local struct cloche_job *current;
 
 struct cloche_job *job_current(void)
 {
-	return current;
+	return current && current->process == getpid() ? current : NULL;
 }
 
 struct cloche_job *job_set_current(struct cloche_job *job)
@@ -42,19 +42,23 @@ struct cloche_job *job_set_current(struct cloche_job *job)
 
 bool job_is_here(void)
 {
-	return current != NULL;
+	return job_current() != NULL;
 }
 
 void job_hold_cancel(void)
 {
-	if (current)
-		current->holds++;
+	struct cloche_job *job = job_current();
+
+	if (job)
+		job->holds++;
 }
 
 void job_release_cancel(void)
 {
-	if (current)
-		current->holds--;
+	struct cloche_job *job = job_current();
+
+	if (job)
+		job->holds--;
 }
 
 void job_set_timer(struct cloche_job *job, uint64_t at_usec)
@@ -159,12 +163,13 @@ static int wait_in_job(struct cloche_job *job, struct pollfd *fds, nfds_t n, uin
 int job_wait(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
 	uint64_t until = timeout_ms < 0 ? USEC_INFINITY : 0;
+	struct cloche_job *job = job_current();
 	int r;
 
 	if (timeout_ms > 0)
 		until = clock_mono_usec() + (unsigned)timeout_ms * USEC_PER_MSEC;
-	if (current)
-		return wait_in_job(current, fds, n, until);
+	if (job)
+		return wait_in_job(job, fds, n, until);
 	do
 		r = poll(fds, n, wait_left(until));
 	while (r < 0 && errno == EINTR);
@@ -183,7 +188,7 @@ bool job_is_ready(int fd, short events)
 
 int job_yield(void)
 {
-	struct cloche_job *job = current;
+	struct cloche_job *job = job_current();
 
 	if (job && job->rest > 0)
 		job->rest--;
@@ -195,7 +200,7 @@ int job_yield(void)
 ssize_t job_read(int fd, void *p, size_t n)
 {
 	ssize_t got;
-	int r = current ? job_wait_fd(fd, POLLIN, -1) : 0;
+	int r = job_current() ? job_wait_fd(fd, POLLIN, -1) : 0;
 
 	if (r < 0)
 		return r;
@@ -218,7 +223,7 @@ int job_write_all(int fd, const void *p, size_t n)
 	const char *at = p;
 	struct stat st;
 
-	if (!current || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+	if (!job_current() || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
 		return fd_write_all(fd, p, n);
 	while (n > 0) {
 		int r = job_wait_fd(fd, POLLOUT, -1);
@@ -239,7 +244,7 @@ int job_wait_child(pid_t pid, int *ret_status)
 	_cleanup_fd_ int fd = -1;
 	pid_t got;
 
-	if (current) {
+	if (job_current()) {
 		int r;
 
 		fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -257,7 +262,7 @@ int job_wait_child(pid_t pid, int *ret_status)
 
 void job_call(void (*fn)(void *arg), void *arg)
 {
-	struct cloche_job *job = current;
+	struct cloche_job *job = job_current();
 
 	if (!job) {
 		fn(arg);
@@ -395,12 +400,12 @@ static int lock_wait(const struct lock_wanted *what, int timeout_ms, int also_fd
 {
 	int r;
 
-	if (current && wait_is_cancelled(current))
+	if (job_current() && wait_is_cancelled(job_current()))
 		return -ECANCELED;
 	r = lock_call(what, false);
 	if (r != -EWOULDBLOCK || timeout_ms == 0)
 		return r;
-	if (!current && timeout_ms < 0 && also_fd < 0)
+	if (!job_current() && timeout_ms < 0 && also_fd < 0)
 		return lock_call(what, true);
 	return lock_by_thread(what, timeout_ms, also_fd);
 }
@@ -445,9 +450,9 @@ int job_connect(int fd, const struct sockaddr *addr, socklen_t n)
 	bool broken_off;
 	int r;
 
-	if (!current)
+	if (!job_current())
 		return connect_call(&w);
-	if (wait_is_cancelled(current))
+	if (wait_is_cancelled(job_current()))
 		return -ECANCELED;
 	r = fd_set_nonblock(fd, true);
 	if (r < 0)
