@@ -4,6 +4,7 @@
 #include "base/strset.h"
 #include "fs/fs.h"
 #include "ipc/statedir.h"
+#include "job/job.h"
 #include "record/background.h"
 #include "record/blobs.h"
 #include "record/cassette.h"
@@ -188,6 +189,19 @@ int oplog_remove(int logs, const char *name, struct cloche_err *err)
 	return 0;
 }
 
+static bool has_log(int logs, const char *id)
+{
+	static const char *const suffixes[] = {OPLOG_SUFFIX, CASSETTE_SUFFIX};
+	char file[OPLOG_NAME_MAX + 32];
+	bool has = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes) && !has; i++) {
+		snprintf(file, sizeof(file), "%s%s", id, suffixes[i]);
+		has = faccessat(logs, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	}
+	return has;
+}
+
 void oplogs_forget(const char *id)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -195,7 +209,12 @@ void oplogs_forget(const char *id)
 	uint64_t removed, bytes;
 
 	/* Do not make the directory of logs for this. */
-	if (statedir_path(STATEDIR_LOGS, &path, NULL) == 0 && access(path, F_OK) == 0 &&
-		oplogs_open_both(&logs, &blobs, NULL) == 0 && oplog_remove(logs, id, NULL) == 0)
+	if (statedir_path(STATEDIR_LOGS, &path, NULL) < 0 || access(path, F_OK) < 0 ||
+		oplogs_open_both(&logs, &blobs, NULL) < 0 || !has_log(logs, id))
+		return;
+	/* Nobody else writes to it any more, so a cancelled job does not wait long either. */
+	job_hold_cancel();
+	if (oplog_remove(logs, id, NULL) == 0)
 		(void)!oplogs_collect(logs, blobs, &removed, &bytes, NULL);
+	job_release_cancel();
 }
