@@ -16,7 +16,7 @@ static const char agent[] =
 	"#!/bin/sh\n"
 	"read -r prompt\n"
 	"echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\"}'\n"
-	"case \"$prompt\" in hang*) sleep 1000;; esac\n"
+	"case \"$prompt\" in hang*) exec sleep 1000;; esac\n"
 	"echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,"
 	"\"result\":\"done\"}'\n";
 
