@@ -3,7 +3,8 @@
  * refusals only, because it takes a search through the room's processes. The supervisor does the
  * search. A refused request, or an event of the gateway, waits a short time for its answer. Only so
  * many a second are looked up; the others, and those for which no process is found, are logged
- * without one. */
+ * without one. If whoever captured the connection has said whose it is (ipc/capture.h), nobody is
+ * asked. */
 #include "broker/attribute.h"
 #include "base/clock.h"
 #include "broker/broker_internal.h"
@@ -46,7 +47,7 @@ void attribute_free(struct broker *b)
 
 /* --- going on --- */
 
-static void go_on_stream(struct question *q, const struct log_owner *owner)
+static void go_on_stream(struct question *q, const struct net_owner *owner)
 {
 	struct broker *b = q->broker;
 	struct policy_request req;
@@ -62,20 +63,23 @@ static void go_on_stream(struct question *q, const struct log_owner *owner)
 	b->lines.owner = NULL;
 }
 
-static void go_on_event(struct question *q, const struct log_owner *owner)
+static void log_event_of(struct broker *b, const struct net_event *e, const struct net_owner *owner)
 {
-	struct broker *b = q->broker;
+	b->lines.owner = owner;
+	log_gateway_event(b, e);
+	b->lines.owner = NULL;
+}
+
+static void go_on_event(struct question *q, const struct net_owner *owner)
+{
 	struct net_event e;
 
-	if (net_get_event(str_make(q->event, q->event_n), &e)) {
-		b->lines.owner = owner;
-		log_gateway_event(b, &e);
-		b->lines.owner = NULL;
-	}
+	if (net_get_event(str_make(q->event, q->event_n), &e))
+		log_event_of(q->broker, &e, owner);
 	question_free(q);
 }
 
-static void attribute_go_on(struct question *q, const struct log_owner *owner)
+static void attribute_go_on(struct question *q, const struct net_owner *owner)
 {
 	broker_flush_later(q->broker);
 	if (q->stream)
@@ -92,7 +96,6 @@ static void attribute_on_late(struct loop_timer *t)
 bool attribute_answer(struct broker *b, struct str payload)
 {
 	struct helper_owner m;
-	struct log_owner owner;
 	struct question *q;
 
 	if (!helper_get_owner(payload, &m))
@@ -102,8 +105,7 @@ bool attribute_answer(struct broker *b, struct str payload)
 			break;
 	if (!q) /* the answer came too late */
 		return true;
-	owner = (struct log_owner){.pid = m.pid, .name = m.name, .program = m.program};
-	attribute_go_on(q, m.pid ? &owner : NULL);
+	attribute_go_on(q, m.owner.pid ? &m.owner : NULL);
 	return true;
 }
 
@@ -149,7 +151,8 @@ static bool attribute_ask(
 
 bool attribute_request(struct stream *s)
 {
-	return attribute_ask(s->broker, &s->client, s->id, STR_NULL);
+	return !s->broker->lines.owner &&
+	       attribute_ask(s->broker, &s->client, s->id, STR_NULL);
 }
 
 static bool is_a_refusal(enum net_event_kind kind)
@@ -159,5 +162,10 @@ static bool is_a_refusal(enum net_event_kind kind)
 
 bool attribute_event(struct broker *b, const struct net_event *e, struct str payload)
 {
-	return is_a_refusal(e->kind) && attribute_ask(b, &e->client, 0, payload);
+	if (!is_a_refusal(e->kind))
+		return false;
+	if (e->owner.pid == 0)
+		return attribute_ask(b, &e->client, 0, payload);
+	log_event_of(b, e, &e->owner);
+	return true;
 }

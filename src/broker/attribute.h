@@ -12,12 +12,6 @@ struct net_event;
 struct question;
 struct stream;
 
-/* A process of the room, for the log; the texts may be any bytes. */
-struct log_owner {
-	uint32_t pid;
-	struct str name, program;
-};
-
 /* Questions that the supervisor has not answered yet. */
 struct attribution {
 	struct question *waiting;
@@ -27,10 +21,10 @@ struct attribution {
 	uint32_t next;   /* number of a question */
 };
 
-/* Ask which process made the refused request s. Return true if s waits for the answer;
- * refuse_policy() is then called later. */
+/* Ask which process made the refused request s, unless b->lines.owner says so. Return true if s
+ * waits for the answer; refuse_policy() is then called later. */
 _warn_unused_ bool attribute_request(struct stream *s);
-/* The same for a refusal by the gateway. If true is returned, the event is logged later. */
+/* The same for a refusal by the gateway. If true is returned, the event is logged, now or later. */
 _warn_unused_ bool attribute_event(struct broker *b, const struct net_event *e, struct str payload);
 /* Take the supervisor's answer. Return false if it is malformed. */
 _warn_unused_ bool attribute_answer(struct broker *b, struct str payload);

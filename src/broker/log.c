@@ -79,7 +79,8 @@ static struct netlog_event request_event(struct stream *s, enum netlog_kind kind
 		.rule = s->verdict.rule ? str_from(s->verdict.rule->label) : STR_NULL,
 	};
 
-	add_owner(s->broker, &ev);
+	if (!s->verdict.allow)
+		add_owner(s->broker, &ev);
 	return ev;
 }
 

@@ -8,7 +8,6 @@
 #include "netlog/netlog.h"
 
 struct broker;
-struct log_owner;
 struct scrubber;
 struct stream;
 
@@ -17,7 +16,7 @@ struct log_lines {
 	int fds[3];                    /* plain, JSON, live */
 	struct scrubber *scrubber;     /* NULL: nothing is to be hidden */
 	struct buf url;                /* of the line that is being written */
-	const struct log_owner *owner; /* process behind what is being logged; NULL: not known */
+	const struct net_owner *owner; /* process behind what is refused now; NULL: not known */
 	unsigned unlogged;             /* events that could not be written */
 };
 

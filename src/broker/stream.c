@@ -390,7 +390,9 @@ static int on_open(struct broker *b, struct str payload)
 	s->http1 = m.http1 || needs_http1(s);
 	s->keep_alive = m.keep_alive;
 	tape_request(s);
+	b->lines.owner = m.owner.pid ? &m.owner : NULL;
 	decide_request(s);
+	b->lines.owner = NULL;
 	return 0;
 }
 

@@ -327,7 +327,7 @@ static void step_policy(struct storm *s)
 /* Answers those who ask for an owner, sometimes. */
 static void serve_supervisor(struct storm *s)
 {
-	struct helper_owner m = {.pid = 7, .name = STR("n\n"), .program = STR("/p")};
+	struct helper_owner m = {.owner = {7, STR("n\n"), STR("/p")}};
 	struct helper_who who;
 	struct chan_frame f;
 

@@ -83,12 +83,10 @@ MESSAGE(helper, replaced, HELPER_REPLACED, HELPER_REPLACED_FIELDS);
 	F(PART, client, net_client)
 MESSAGE(helper, who, HELPER_WHO, HELPER_WHO_FIELDS);
 
-/* The process that the question with this number asked for. The texts may be any bytes. */
+/* The process that the question with this number asked for. */
 #define HELPER_OWNER_FIELDS(F)                                                                     \
 	F(U32, number)                                                                             \
-	F(U32, pid) /* as the room sees it; 0: not found */                                        \
-	F(STR, name, .max = 64)                                                                    \
-	F(STR, program, .max = 1024)
+	F(PART, owner, net_owner)
 MESSAGE(helper, owner, HELPER_OWNER, HELPER_OWNER_FIELDS);
 
 /* fds[i] is used (borrowed) if bit i of present is set. Return 0 or -errno. */

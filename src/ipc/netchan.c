@@ -28,6 +28,7 @@ static bool net_client_allows(const void *m)
 }
 
 MESSAGE_TABLE(net_client, NET_CLIENT_FIELDS, net_client_allows);
+MESSAGE_TABLE(net_owner, NET_OWNER_FIELDS, NULL);
 MESSAGE_TABLE(net_hello, NET_HELLO_FIELDS, NULL);
 MESSAGE_TABLE(net_mint, NET_MINT_FIELDS, NULL);
 MESSAGE_TABLE(net_cert, NET_CERT_FIELDS, NULL);

@@ -28,7 +28,7 @@
 #include "ipc/message.h"
 
 enum {
-	NET_VERSION = 2,
+	NET_VERSION = 3,
 	NET_MAX_PAYLOAD = 160 * 1024,    /* more than enough for a head of 64 KiB and 128 fields */
 	NET_MAX_DATA = 32 * 1024,        /* of one DATA frame */
 	NET_WINDOW = 128 * 1024,         /* bytes in flight of one answer */
@@ -99,6 +99,13 @@ enum net_reset {
 	F(BYTES, server, 16)
 MESSAGE_STRUCT(net_client, NET_CLIENT_FIELDS);
 
+/* The process of the room that holds a connection. The texts may be any bytes. */
+#define NET_OWNER_FIELDS(F)                                                                        \
+	F(U32, pid) /* as the room sees it; 0: not known */                                        \
+	F(STR, name, .max = 64)                                                                    \
+	F(STR, program, .max = 1024)
+MESSAGE_STRUCT(net_owner, NET_OWNER_FIELDS);
+
 #define NET_HELLO_FIELDS(F)                                                                        \
 	F(U32, version)                                                                            \
 	/* DER SubjectPublicKeyInfo of the key for all leaves of this gateway */                   \
@@ -127,6 +134,7 @@ MESSAGE(net, cert, NET_CERT, NET_CERT_FIELDS);
 	F(U32, stream)                                                                             \
 	F(U32, connection) /* number of the room's connection, for the log */                      \
 	F(PART, client, net_client)                                                                \
+	F(PART, owner, net_owner) /* if whoever captured it has said so */                         \
 	F(ENUM, kind, net_kind, NET_KIND_END)                                                      \
 	/* the real scheme of the room's side: HTTPS only over TLS to us */                        \
 	F(ENUM, scheme, net_scheme, NET_SCHEME_END)                                                \
@@ -189,6 +197,7 @@ enum net_event_kind {
 	F(ENUM, scheme, net_scheme, NET_SCHEME_END) /* of the room's connection */                 \
 	F(U32, connection)                                                                         \
 	F(PART, client, net_client)                                                                \
+	F(PART, owner, net_owner) /* as in OPEN */                                                 \
 	F(U16, status) /* status of the answer to the room, 0 if none */                           \
 	F(U16, port)   /* destination; of a CONNECT, the port in its target */                     \
 	F(STR, a, .max = NET_MAX_VALUE, .flags = FIELD_CUT)                                        \

@@ -22,4 +22,4 @@ static const message_fn ipc_messages[] = {roomctl_exec_message, roomctl_signal_m
 	net_trailers_message, net_end_of_stream_message, net_credit_message, net_event_message,
 	recording_begin_message, recording_tree_message, recording_event_message,
 	recording_ended_message, recording_done_message, recording_trouble_message,
-	cloche_err_message, NULL};
+	cloche_err_message, net_owner_message, NULL};

@@ -155,9 +155,9 @@ static int tell_owner(struct helper *h, struct str payload)
 		return -EPROTO;
 	answer.number = m.number;
 	if (helpers_find_owner(s, &m.client, &owner)) {
-		answer.pid = owner.pid;
-		answer.name = str_from(owner.name);
-		answer.program = str_from(owner.program);
+		answer.owner = (struct net_owner){.pid = owner.pid,
+			.name = str_from(owner.name),
+			.program = str_from(owner.program)};
 	}
 	r = helper_send_owner(&h->conn.chan, &answer);
 	if (r == 0)
