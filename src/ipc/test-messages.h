@@ -2,6 +2,7 @@
 #pragma once
 /* The tables of all messages of this folder, for the test and the fuzzer of tables. */
 
+#include "ipc/capture.h"
 #include "ipc/control.h"
 #include "ipc/helper.h"
 #include "ipc/netconf.h"
@@ -22,4 +23,5 @@ static const message_fn ipc_messages[] = {roomctl_exec_message, roomctl_signal_m
 	net_trailers_message, net_end_of_stream_message, net_credit_message, net_event_message,
 	recording_begin_message, recording_tree_message, recording_event_message,
 	recording_ended_message, recording_done_message, recording_trouble_message,
-	cloche_err_message, net_owner_message, NULL};
+	cloche_err_message, net_owner_message, capture_connection_message, capture_asked_message,
+	NULL};
