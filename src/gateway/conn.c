@@ -117,6 +117,7 @@ void conn_free(struct conn *c)
 {
 	conn_close(c);
 	DL_DELETE(c->g->dead, c);
+	free(c->owner);
 	free(c);
 }
 
@@ -500,6 +501,32 @@ void conn_set_peer(struct conn *c, const union conn_addr *peer)
 	m->family = peer->sa.sa_family == AF_INET6 ? 6 : 4;
 	m->port = copy_end(peer, m->address);
 	m->server_port = copy_end(&c->dest, m->server);
+}
+
+static struct str keep_text(char *at, struct str text)
+{
+	if (text.n > 0)
+		memcpy(at, text.p, text.n);
+	return str_make(at, text.n);
+}
+
+/* The texts follow the struct. */
+void conn_set_owner(struct conn *c, const struct net_owner *owner)
+{
+	struct net_owner *o;
+	char *at;
+
+	if (owner->pid == 0)
+		return;
+	o = malloc(sizeof(*o) + owner->name.n + owner->program.n);
+	if (!o)
+		return;
+	at = (char *)(o + 1);
+	o->pid = owner->pid;
+	o->name = keep_text(at, owner->name);
+	o->program = keep_text(at + owner->name.n, owner->program);
+	free(c->owner);
+	c->owner = o;
 }
 
 /* --- destination as text --- */

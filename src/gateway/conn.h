@@ -70,6 +70,7 @@ struct conn {
 
 	union conn_addr dest;
 	struct net_client client; /* both ends */
+	struct net_owner *owner;  /* see conn_set_owner() */
 	struct tls_conn *tls;
 	struct leaf *leaf; /* leaf that the handshake waits for */
 	struct host host;  /* TLS: host that the client meant; n is 0 for plain connections */
@@ -90,6 +91,12 @@ static inline enum net_scheme conn_scheme(const struct conn *c)
 struct conn *conn_new(struct gateway *g, int fd, const union conn_addr *dest);
 /* Record the client: the address of the socket in the room. */
 void conn_set_peer(struct conn *c, const union conn_addr *peer);
+/* Keep a copy of what whoever captured the connection says of its process, if there is memory. */
+void conn_set_owner(struct conn *c, const struct net_owner *owner);
+static inline struct net_owner conn_owner(const struct conn *c)
+{
+	return c->owner ? *c->owner : (struct net_owner){0};
+}
 /* Free c at the end of an iteration or of the program; end it first if it has not ended. */
 void conn_free(struct conn *c);
 

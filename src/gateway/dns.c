@@ -90,20 +90,20 @@ static struct str answer_text(const struct dns_answer *a, char text[INET6_ADDRST
 	return STR("");
 }
 
-static void log_event(struct gateway *g, const struct dns_event *e)
+void dns_log_answer(
+	struct gateway *g, struct str name, uint16_t type, const struct dns_answer *answer)
 {
-	char type[DNS_TYPE_TEXT_MAX], text[INET6_ADDRSTRLEN];
-	struct str name = dns_query_name(&e->query);
+	char type_text[DNS_TYPE_TEXT_MAX], text[INET6_ADDRSTRLEN];
 
 	if (!is_news(g, name))
 		return;
-	dns_type_text(e->query.type, type);
+	dns_type_text(type, type_text);
 	event_send(g, &(struct net_event){
 			      .kind = NET_EVENT_DNS,
 			      .port = 53,
 			      .a = name,
-			      .b = str_from(type),
-			      .c = answer_text(&e->answer, text),
+			      .b = str_from(type_text),
+			      .c = answer_text(answer, text),
 		      });
 }
 
@@ -115,7 +115,7 @@ static int respond(struct gateway *g, struct str packet, bool tcp, struct buf *o
 	int r = dns_respond(g->names, packet, tcp, out, &e);
 
 	if (r > 0)
-		log_event(g, &e);
+		dns_log_answer(g, dns_query_name(&e.query), e.query.type, &e.answer);
 	return r;
 }
 

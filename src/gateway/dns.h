@@ -7,6 +7,7 @@
 
 struct gateway;
 struct conn;
+struct dns_answer;
 struct dns_logged;
 
 struct dns_socket {
@@ -29,4 +30,8 @@ _warn_unused_ int dns_udp_add(struct gateway *g, struct dns_socket *s, int fd);
 void dns_udp_done(struct dns_socket *s);
 /* The stage of a connection to port 53. */
 void dns_tcp_start(struct conn *c);
+/* Log a query of this type and its answer, unless the name was logged lately. The name may be any
+ * bytes, at most DNS_WIRE_NAME_MAX. */
+void dns_log_answer(
+	struct gateway *g, struct str name, uint16_t type, const struct dns_answer *answer);
 void dns_log_done(struct gateway *g);

@@ -59,6 +59,7 @@ void event_send_of(struct conn *c, struct net_event e)
 	e.scheme = conn_scheme(c);
 	e.connection = c->number;
 	e.client = c->client;
+	e.owner = conn_owner(c);
 	if (e.port == 0)
 		e.port = c->port;
 	event_send(c->g, &e);

@@ -16,6 +16,7 @@ int exchange_open(struct exchange *x, const struct http_head *head, struct reque
 
 	r->open.connection = x->c->number;
 	r->open.client = x->c->client;
+	r->open.owner = conn_owner(x->c);
 	e = stream_open(x->c->g, &x->stream, x->ops->stream, &r->open, &fields);
 	if (e < 0)
 		return e;

@@ -118,7 +118,7 @@ static int take_listeners(struct gateway *g, struct chan_frame *f)
 {
 	int fds[HELPER_SOCKETS], r = 0;
 
-	if (g->tcp[0].g || g->tcp[1].g || !helper_get_listeners(f, fds))
+	if (g->tcp[0].g || g->tcp[1].g || g->captured.g || !helper_get_listeners(f, fds))
 		return -EPROTO;
 	/* Each call takes its descriptor. After a failure the remaining descriptors are closed. */
 	for (unsigned i = 0; i < HELPER_SOCKETS; i++) {
@@ -128,6 +128,8 @@ static int take_listeners(struct gateway *g, struct chan_frame *f)
 			fd_close(fds[i]);
 		else if (i == HELPER_TCP4 || i == HELPER_TCP6)
 			r = listener_add(g, &g->tcp[i - HELPER_TCP4], fds[i]);
+		else if (i == HELPER_CAPTURE)
+			r = captured_add(g, &g->captured, fds[i]);
 		else
 			r = dns_udp_add(g, &g->udp[i - HELPER_UDP4], fds[i]);
 	}
@@ -246,6 +248,7 @@ struct gateway *gateway_free(struct gateway *g)
 		listener_done(&g->tcp[i]);
 		dns_udp_done(&g->udp[i]);
 	}
+	captured_done(&g->captured);
 	while (g->conns)
 		conn_free(g->conns);
 	while (g->dead)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The side of a sandboxed network that faces its room. The gateway accepts captured connections,
+/* The side of a sandboxed network that faces its room. The gateway takes captured connections,
  * answers DNS, terminates the room's TLS, parses what the room sends, and asks the broker for
  * everything. It holds no secret and no policy, and makes no connection of its own. */
 

@@ -21,6 +21,7 @@ static void set_paused(struct gateway *g, bool paused)
 	for (size_t i = 0; i < ARRAY_SIZE(g->tcp); i++)
 		if (g->tcp[i].g)
 			loop_io_set(&g->tcp[i].io, paused ? 0 : EPOLLIN);
+	captured_pause(&g->captured, paused);
 }
 
 static void on_resume(struct loop_timer *timer)
@@ -59,8 +60,7 @@ static void pause_until(struct gateway *g, uint64_t at)
 		gateway_fail(g, E_NO_MEMORY, "out of memory");
 }
 
-/* Whether one more may be accepted now. */
-static bool may_accept(struct gateway *g)
+bool listener_may_take(struct gateway *g)
 {
 	struct accept_rate *rate = &g->accepts;
 	uint64_t now = loop_now(g->loop);
@@ -81,6 +81,17 @@ static bool may_accept(struct gateway *g)
 	}
 	rate->n++;
 	return true;
+}
+
+void listener_took_none(struct gateway *g)
+{
+	g->accepts.n--;
+}
+
+void listener_wait(struct gateway *g)
+{
+	listener_took_none(g);
+	pause_until(g, loop_now(g->loop) + 100 * USEC_PER_MSEC);
 }
 
 /* Whether the room connected to a listener itself: that was not captured. */
@@ -119,7 +130,7 @@ static void on_accept(struct loop_io *io, uint32_t events)
 	struct listener *l = container_of(io, struct listener, io);
 	struct gateway *g = l->g;
 
-	for (int i = 0; i < ACCEPTS_A_TURN && may_accept(g); i++) {
+	for (int i = 0; i < ACCEPTS_A_TURN && listener_may_take(g); i++) {
 		union conn_addr peer = {0};
 		socklen_t n = sizeof(peer);
 		int fd = accept4(l->fd, &peer.sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -128,9 +139,10 @@ static void on_accept(struct loop_io *io, uint32_t events)
 			take(g, fd, &peer);
 			continue;
 		}
-		g->accepts.n--;
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-			pause_until(g, loop_now(g->loop) + 100 * USEC_PER_MSEC);
+			listener_wait(g);
+		else
+			listener_took_none(g);
 		if (errno != EINTR && errno != ECONNABORTED)
 			break;
 	}

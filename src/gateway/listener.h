@@ -14,7 +14,7 @@ struct listener {
 	struct loop_io io;
 };
 
-/* All listeners share one rate. */
+/* All listeners, and connections that a relay sends (captured.h), share one rate. */
 struct accept_rate {
 	uint64_t second; /* start of the second that is being counted */
 	unsigned n;
@@ -28,3 +28,11 @@ _warn_unused_ int listener_add(struct gateway *g, struct listener *l, int fd);
 void listener_done(struct listener *l);
 /* A connection has ended: accept again if the limit of connections had stopped it. */
 void listener_resume(struct gateway *g);
+
+/* Return whether one more connection may be taken now, and count it. If not, none is taken until a
+ * limit allows it again. */
+bool listener_may_take(struct gateway *g);
+/* There was none. */
+void listener_took_none(struct gateway *g);
+/* The same, because the system lacks something: take none for a moment. */
+void listener_wait(struct gateway *g);

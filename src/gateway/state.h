@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "dns/synthetic.h"
+#include "gateway/captured.h"
 #include "gateway/dns.h"
 #include "gateway/event.h"
 #include "gateway/gateway.h"
@@ -34,6 +35,7 @@ struct gateway {
 
 	struct listener tcp[2];
 	struct dns_socket udp[2];
+	struct captured captured;
 	struct accept_rate accepts;
 
 	struct conn *conns;        /* list */

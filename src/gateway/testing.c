@@ -114,7 +114,7 @@ static void greet(struct rig *r)
 
 void rig_start(struct rig *r, const struct rig_config *config)
 {
-	int supervisor[2], broker[2], fds[HELPER_SOCKETS] = {-1, -1, -1, -1};
+	int supervisor[2], broker[2], fds[HELPER_SOCKETS] = {-1, -1, -1, -1, -1};
 	struct helper_listeners m = {.present = 1 << HELPER_TCP4 | 1 << HELPER_UDP4};
 
 	*r = (struct rig){0};

@@ -348,6 +348,7 @@ static int open_stream(struct tunnel *t)
 	struct conn *c = t->c;
 	struct net_open m = {.connection = c->number,
 		.client = c->client,
+		.owner = conn_owner(c),
 		.kind = NET_KIND_TUNNEL,
 		.scheme = NET_HTTPS,
 		.host = host_str(&c->host),

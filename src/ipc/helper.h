@@ -42,13 +42,14 @@ enum helper_frame {
 	HELPER_REPLACED,      /* broker -> supervisor: struct helper_replaced, the new policy */
 };
 
-/* Listening sockets of the room's network, at most one of each; the descriptors come in this
- * order. */
+/* Listening sockets of the room's network, or the channel that its connections come over; at most
+ * one of each. The descriptors come in this order. */
 enum helper_socket {
 	HELPER_TCP4,
 	HELPER_TCP6,
 	HELPER_UDP4, /* DNS */
 	HELPER_UDP6,
+	HELPER_CAPTURE, /* the gateway's end of ipc/capture.h */
 	HELPER_SOCKETS
 };
 

@@ -60,8 +60,9 @@ struct room {
 };
 
 /* TCP over IPv4 and IPv6, then UDP (port 53) over both; -1 if the machine has no IPv6. See
- * jail/netcapture.h for each. */
-enum { ROOM_TCP4, ROOM_TCP6, ROOM_UDP4, ROOM_UDP6, ROOM_LISTENERS };
+ * jail/netcapture.h for each. ROOM_CAPTURE is the gateway's end of a channel of ipc/capture.h, for
+ * a room whose connections come over it, instead of listeners or beside them; otherwise -1. */
+enum { ROOM_TCP4, ROOM_TCP6, ROOM_UDP4, ROOM_UDP6, ROOM_CAPTURE, ROOM_LISTENERS };
 
 /* The process that holds a connection. It may be gone when it is looked for. It chooses its own
  * name: any bytes, terminated. */

@@ -153,7 +153,7 @@ static void what_is_lacking_is_said(void)
 	static const struct provider bare = {.name = "bare"};
 	struct room room = {.provider = &bare, .control_fd = -1, .watch_fd = -1};
 	struct sockaddr_in at = {.sin_family = AF_INET};
-	int fds[ROOM_LISTENERS] = {-1, -1, -1, -1}, upper = -1, lower = -1;
+	int fds[ROOM_LISTENERS] = {-1, -1, -1, -1, -1}, upper = -1, lower = -1;
 	struct room_owner owner;
 
 	check(!room_find_owner(&room, (void *)&at, (void *)&at, &owner));

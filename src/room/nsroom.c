@@ -26,6 +26,7 @@ int nsroom_listeners(struct room *room, int ret[ROOM_LISTENERS], struct cloche_e
 	ret[ROOM_TCP6] = TAKE_FD(n->tcp6);
 	ret[ROOM_UDP4] = TAKE_FD(n->udp4);
 	ret[ROOM_UDP6] = TAKE_FD(n->udp6);
+	ret[ROOM_CAPTURE] = -1;
 	return 0;
 }
 

@@ -95,7 +95,7 @@ static void network_is_captured(void)
 	struct room *room;
 	size_t i, n = ARRAY_SIZE(dialled);
 	char ports[ARRAY_SIZE(dialled)][8];
-	int fds[ROOM_LISTENERS] = {-1, -1, -1, -1};
+	int fds[ROOM_LISTENERS] = {-1, -1, -1, -1, -1};
 
 	spec_for(&s, "gateway", NULL);
 	/* Left out if the machine has no IPv6. */
@@ -112,7 +112,7 @@ static void network_is_captured(void)
 		return;
 	check_int(room_listeners(room, fds, &room_err), 0);
 	check_int(room_listeners(room, fds, &room_err), -E_INTERNAL);
-	check(fds[ROOM_TCP4] >= 0 && fds[ROOM_UDP4] >= 0);
+	check(fds[ROOM_TCP4] >= 0 && fds[ROOM_UDP4] >= 0 && fds[ROOM_CAPTURE] == -1);
 	for (i = 0; i < n; i++)
 		answer_dialled(fds[strchr(dialled[i].address, ':') ? ROOM_TCP6 : ROOM_TCP4],
 			dialled[i].port);
