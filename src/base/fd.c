@@ -12,6 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
 int fd_close(int fd)
 {
 	if (fd >= 0) {
@@ -258,6 +262,13 @@ void fd_acknowledge(int fd)
 void fd_send_at_once(int fd)
 {
 	set_tcp(fd, TCP_NODELAY);
+}
+
+void fd_refuse_attached(int fd)
+{
+	const int off = 0;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 }
 
 struct cmsghdr *fd_next_control(const struct msghdr *msg, struct cmsghdr *cm)

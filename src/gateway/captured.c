@@ -5,8 +5,8 @@
  * connection, so a flood of either kind waits in the relay's socket.
  *
  * A descriptor must be a stream socket of the unix family. That makes what the gateway does with
- * sockets either work or do nothing: closing such a socket never waits, and its input and output are
- * always asked for without waiting. What is only for TCP (acknowledging at once, a reset, the
+ * sockets either work or do nothing: closing such a socket never waits, and its input and output
+ * are always asked for without waiting. What is only for TCP (acknowledging at once, a reset, the
  * kernel's queue of what was sent) fails or says nothing there. */
 #include "gateway/captured.h"
 #include "base/fd.h"
@@ -68,6 +68,8 @@ static bool take_connection(struct gateway *g, struct chan_frame *f)
 	r = captured_dest(g, &m, &dest);
 	if (r < 0)
 		return r == -ENOMEM;
+	/* The room's own process may have the other end. */
+	fd_refuse_attached(f->fds[0]);
 	c = conn_new(g, TAKE_FD(f->fds[0]), &dest);
 	if (!c)
 		return true;

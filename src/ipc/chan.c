@@ -14,10 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83
-#endif
-
 enum { READ_CHUNK = 80 * 1024 }; /* room for four frames of one TLS record each, and small ones */
 
 int chan_init(struct chan *c, int fd, size_t max_payload, size_t max_out)
@@ -33,9 +29,7 @@ int chan_init(struct chan *c, int fd, size_t max_payload, size_t max_out)
 
 void chan_refuse_fds(struct chan *c)
 {
-	const int off = 0;
-
-	(void)setsockopt(c->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+	fd_refuse_attached(c->fd);
 }
 
 void chan_done(struct chan *c)
