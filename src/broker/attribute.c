@@ -151,8 +151,7 @@ static bool attribute_ask(
 
 bool attribute_request(struct stream *s)
 {
-	return !s->broker->lines.owner &&
-	       attribute_ask(s->broker, &s->client, s->id, STR_NULL);
+	return !s->broker->lines.owner && attribute_ask(s->broker, &s->client, s->id, STR_NULL);
 }
 
 static bool is_a_refusal(enum net_event_kind kind)

@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of what a gateway reports, which may have been taken over (INV-NO-RAW-BYTES). */
 #include "broker/testing.h"
+#include "ipc/helper.h"
 
 #include <tap.h>
 #include <unistd.h>
+
+/* The log when it has this text; the caller frees. */
+static char *log_with(const struct rig *g, const char *text)
+{
+	char *log = rig_log(g, false);
+
+	for (int i = 0; i < 2000 && !strstr(log, text); i++) {
+		usleep(10000);
+		free(log);
+		log = rig_log(g, false);
+	}
+	return log;
+}
 
 static void test_events(void)
 {
@@ -54,12 +68,7 @@ static void test_events(void)
 		must(net_send_event(&g.net, &e) == 0);
 	}
 	rig_flush(&g);
-	log = rig_log(&g, false);
-	for (int i = 0; i < 2000 && !strstr(log, "websocket"); i++) {
-		usleep(10000);
-		free(log);
-		log = rig_log(&g, false);
-	}
+	log = log_with(&g, "websocket");
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 		if (!strstr(log, table[i].line))
 			tap_fail("missing: %s in %s", table[i].line, log);
@@ -67,8 +76,56 @@ static void test_events(void)
 	rig_stop(&g);
 }
 
+/* Whoever captured a connection may say whose it is: that is logged for what is refused, and nobody
+ * is asked. */
+static void test_owner_is_told(void)
+{
+	const struct net_client client = {.family = 4, .port = 1, .server_port = 443};
+	const struct net_owner owner = {7, STR("cu\nrl"), STR("/usr/bin/curl")};
+	const struct net_event e = {.kind = NET_EVENT_NOT_HTTP,
+		.port = 443,
+		.client = client,
+		.owner = owner,
+		.a = STR("a.test:443"),
+		.b = STR("ssh")};
+	struct got got;
+	struct chan_frame f;
+	struct rig g;
+	char *log;
+
+	rig_start(&g);
+	rig_allow(&g, "domains:\n  - \"*.test\"\n");
+	rig_serve(&g);
+	rig_ask(&g,
+		&(struct ask){
+			.host = "no.example", .target = "/", .client = client, .owner = owner},
+		&got);
+	check_int(got.status, 403);
+	got_done(&got);
+	/* What policy allows has no owner, wherever it ends. */
+	rig_ask(&g,
+		&(struct ask){.host = "no.test", .target = "/", .client = client, .owner = owner},
+		&got);
+	check_int(got.status, 502);
+	got_done(&got);
+	must(net_send_event(&g.net, &e) == 0);
+	rig_flush(&g);
+	log = log_with(&g, "not HTTP: ssh");
+	check(strstr(
+		log, "\nBLOCKED GET http://no.example/ -> 403 [by: cu%0Arl 7 /usr/bin/curl]\n"));
+	check(strstr(log, "(not HTTP: ssh) [by: cu%0Arl 7 /usr/bin/curl]\n"));
+	check(strstr(log, "\nERROR GET http://no.test/ -> resolve no.test: no such host\n"));
+	free(log);
+	while (chan_recv_wait(&g.supervisor, &f, 50) == 1) {
+		check(f.type != HELPER_WHO);
+		chan_frame_done(&f);
+	}
+	rig_stop(&g);
+}
+
 int main(void)
 {
+	run_test(test_owner_is_told);
 	run_test(test_events);
 	return tap_done();
 }

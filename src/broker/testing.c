@@ -210,6 +210,7 @@ uint32_t rig_open(struct rig *g, const struct ask *a)
 	struct net_open m = {.stream = g->next++,
 		.connection = 1,
 		.client = a->client,
+		.owner = a->owner,
 		.kind = a->kind,
 		.scheme = a->scheme,
 		.host = str_from(a->host),

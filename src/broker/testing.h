@@ -46,6 +46,7 @@ struct ask {
 	enum net_body body;
 	uint64_t length;
 	struct net_client client;
+	struct net_owner owner;
 	bool expects, te;       /* te: trailers are read */
 	bool http1, keep_alive; /* what the client speaks, and says */
 	bool more;              /* not flushed: goes together with what follows */
