@@ -411,9 +411,10 @@ static void test_broken_off(void)
 			rig_data(&rig, m.stream, STR("part"));
 			rig_reset(&rig, m.stream, NET_RESET_UPSTREAM);
 			check_int(client_response(&c, &p, 0), 200);
-			check(!p.complete);
+			/* A captured connection has no reset that could say so. */
+			check(!p.complete || (rig.captured && http10 && !tls));
 			check_str(buf_str(&p.body), "part");
-			check(c.cut);
+			check(client_was_cut(&c));
 			response_done(&p);
 			rig_open_done(&o);
 			client_close(&c);
@@ -451,7 +452,7 @@ static void test_broken_off_behind(void)
 		check_int(client_response(&c, &p, 0), 200);
 		check(!p.complete);
 		check_int(buf_len(&p.body), NET_WINDOW);
-		check(c.cut);
+		check(client_was_cut(&c));
 		while ((f = rig_recv(&rig, 0))) { /* credit for what left before the reset came */
 			check(f->type == NET_CREDIT);
 			free(f);

@@ -314,7 +314,7 @@ static void test_nothing_moves(void)
 	exchange();
 	check(is_left_alone(&c));
 	pass(USEC_PER_MSEC);
-	check(client_expect_end(&c, PATIENCE_MS) && c.cut);
+	check(client_expect_end(&c, PATIENCE_MS) && client_was_cut(&c));
 	check_int(rig_expect_reset(&rig, m.stream), NET_RESET_CANCELLED);
 	rig_open_done(&o);
 	client_close(&c);
@@ -340,7 +340,7 @@ static void test_nothing_moves_in_a_tunnel(void)
 	check_may_take(&c, HOUR);
 	check_int(rig_expect_reset(&rig, m.stream), NET_RESET_LIMIT);
 	pass(5 * SEC); /* whatever was under way has arrived */
-	check(client_expect_end(&c, PATIENCE_MS) && c.cut);
+	check(client_expect_end(&c, PATIENCE_MS) && client_was_cut(&c));
 	rig_open_done(&o);
 	client_close(&c);
 }

@@ -117,8 +117,9 @@ void rig_start(struct rig *r, const struct rig_config *config)
 	int supervisor[2], broker[2], fds[HELPER_SOCKETS] = {-1, -1, -1, -1, -1};
 	struct helper_listeners m = {.present = 1 << HELPER_TCP4 | 1 << HELPER_UDP4};
 
-	*r = (struct rig){0};
+	*r = (struct rig){.capture.fd = -1};
 	r->last = &r->first;
+	r->captured = config->captured || getenv("CLOCHE_TEST_CAPTURED");
 	need(fd_socketpair(SOCK_STREAM, supervisor) == 0);
 	need(fd_socketpair(SOCK_STREAM, broker) == 0);
 	fflush(stdout);
@@ -135,10 +136,15 @@ void rig_start(struct rig *r, const struct rig_config *config)
 	need(chan_init(&r->broker, broker[0], NET_MAX_PAYLOAD, (size_t)8 << 20) == 0);
 	fds[HELPER_TCP4] = bind_socket(SOCK_STREAM, config->port, &r->port);
 	fds[HELPER_UDP4] = bind_socket(SOCK_DGRAM, 0, &r->dns_port);
+	if (r->captured) {
+		fds[HELPER_CAPTURE] = rig_make_capture(r);
+		m.present |= 1 << HELPER_CAPTURE;
+	}
 	need(helper_send_listeners(&r->supervisor, &m, fds) == 0);
 	need(chan_flush_wait(&r->supervisor, PATIENCE_MS) == 0);
 	close(fds[HELPER_TCP4]);
 	close(fds[HELPER_UDP4]);
+	fd_close(fds[HELPER_CAPTURE]);
 	greet(r);
 }
 
@@ -156,6 +162,7 @@ bool rig_stop(struct rig *r)
 		waitpid(r->pid, NULL, 0);
 	}
 	chan_done(&r->broker);
+	chan_done(&r->capture);
 	while (r->first) {
 		struct rig_frame *f = r->first;
 
@@ -412,17 +419,6 @@ void rig_answer(struct rig *r, uint32_t stream, const char *text)
 
 /* --- the room's side --- */
 
-void client_connect(struct client *c, struct rig *r)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(r->port)};
-
-	*c = (struct client){.r = r, .in = BUF_INIT((size_t)64 << 20)};
-	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	need(c->fd >= 0 && connect(c->fd, (struct sockaddr *)&a, sizeof(a)) == 0);
-	need(fd_set_nonblock(c->fd, true) == 0);
-}
-
 /* Waits for the client's socket, and serves the gateway meanwhile. */
 static bool wait_fd(struct client *c, short events, int timeout_ms)
 {
@@ -458,6 +454,11 @@ bool client_connect_tls(struct client *c, struct rig *r, const char *host)
 		need(wait_fd(c, e == TLS_IO_READ ? POLLIN : POLLOUT, PATIENCE_MS));
 	}
 	return true;
+}
+
+bool client_was_cut(const struct client *c)
+{
+	return c->cut || (c->r->captured && !c->tls && c->ended);
 }
 
 void client_close(struct client *c)

@@ -7,6 +7,7 @@
 #include "gateway/gateway.h"
 #include "http/body.h"
 #include "http/h1.h"
+#include "ipc/capture.h"
 #include "ipc/helper.h"
 #include "ipc/netchan.h"
 #include "tls/ca.h"
@@ -37,6 +38,9 @@ struct rig {
 	struct chan supervisor, broker;
 	uint16_t port;     /* that the gateway listens on, 127.0.0.1 */
 	uint16_t dns_port; /* UDP */
+	bool captured;     /* connections go by the channel `capture`, not to the listener */
+	struct chan capture;
+	struct capture_connection meant; /* what is said of the next one */
 	struct tls_ca *ca;
 	struct tls_trust *trust;
 	struct buf spki;
@@ -51,6 +55,9 @@ struct rig {
 struct rig_config {
 	const struct gateway_limits *limits; /* NULL: the whole program with its defaults */
 	uint16_t port;                       /* 0: any */
+	/* Also if CLOCHE_TEST_CAPTURED is set: so a test of a listener is one of the channel, too.
+	 */
+	bool captured;
 };
 
 void rig_start(struct rig *r, const struct rig_config *config);
@@ -85,6 +92,11 @@ void rig_reset(struct rig *r, uint32_t stream, enum net_reset why);
 /* A whole answer: 200 with this text. */
 void rig_answer(struct rig *r, uint32_t stream, const char *text);
 
+/* Make the channel of captured connections; return the gateway's end. */
+int rig_make_capture(struct rig *r);
+/* Send what is meant with these descriptors (borrowed), as no relay should. */
+void rig_capture(struct rig *r, const int *fds, unsigned n);
+
 struct client {
 	struct rig *r;
 	int fd;
@@ -98,6 +110,8 @@ void client_connect(struct client *c, struct rig *r);
 /* Connect and make a TLS connection for host; false if the handshake fails. */
 bool client_connect_tls(struct client *c, struct rig *r, const char *host);
 void client_close(struct client *c);
+/* Whether its end looked broken off, as far as that can be seen: a captured one has no reset. */
+bool client_was_cut(const struct client *c);
 void client_send(struct client *c, const char *text);
 void client_send_str(struct client *c, struct str bytes);
 /* As much as goes without waiting. */

@@ -7,10 +7,11 @@
  *
  * Each connection of the room comes with the gateway's end of a pair of connected unix stream
  * sockets. The relay, or the room's process itself, has the other end. If the client has ended its
- * direction, the relay ends it with shutdown(SHUT_WR); it closes the socket when the client is gone.
- * The kernel keeps no reset for such a socket: what the gateway breaks off looks ended to the other
- * end (unless it had sent bytes that were not read, which gives ECONNRESET). Only an answer in plain
- * HTTP/1.0 that ends with its connection looks complete then; all others show that they are not.
+ * direction, the relay ends it with shutdown(SHUT_WR); it closes the socket when the client is
+ * gone. The kernel keeps no reset for such a socket: what the gateway breaks off looks ended to the
+ * other end (unless it had sent bytes that were not read, which gives ECONNRESET). Only an answer
+ * in plain HTTP/1.0 that ends with its connection looks complete then; all others show that they
+ * are not.
  *
  * A destination that stands for a name in a map of the relay's (dns/synthetic.h) comes with that
  * name, and the gateway gives it an address of its own map. So a destination of the gateway's own
