@@ -197,7 +197,7 @@ enum net_event_kind {
 	F(ENUM, scheme, net_scheme, NET_SCHEME_END) /* of the room's connection */                 \
 	F(U32, connection)                                                                         \
 	F(PART, client, net_client)                                                                \
-	F(PART, owner, net_owner) /* as in OPEN */                                                 \
+	F(PART, owner, net_owner)                                                                  \
 	F(U16, status) /* status of the answer to the room, 0 if none */                           \
 	F(U16, port)   /* destination; of a CONNECT, the port in its target */                     \
 	F(STR, a, .max = NET_MAX_VALUE, .flags = FIELD_CUT)                                        \
