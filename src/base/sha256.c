@@ -2,7 +2,13 @@
 #include "base/sha256.h"
 #include "base/macro.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 /* FIPS 180-4 section 4.2.2. */
 static const uint32_t constants[64] = {0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b,
@@ -28,14 +34,14 @@ static uint32_t rotate(uint32_t x, unsigned by)
 }
 
 /* Section 6.2.2. */
-static void add_block(struct sha256 *h)
+static void add_block(uint32_t state[8], const uint8_t *p)
 {
-	uint32_t w[64], a = h->state[0], b = h->state[1], c = h->state[2], d = h->state[3],
-			e = h->state[4], f = h->state[5], g = h->state[6], last = h->state[7];
+	uint32_t w[64], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4],
+			f = state[5], g = state[6], last = state[7];
 
 	for (size_t i = 0; i < 16; i++)
-		w[i] = (uint32_t)h->block[4 * i] << 24 | (uint32_t)h->block[4 * i + 1] << 16 |
-		       (uint32_t)h->block[4 * i + 2] << 8 | h->block[4 * i + 3];
+		w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 |
+		       (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
 	for (size_t i = 16; i < 64; i++)
 		w[i] = w[i - 16] + w[i - 7] +
 		       (rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ w[i - 15] >> 3) +
@@ -55,27 +61,116 @@ static void add_block(struct sha256 *h)
 		b = a;
 		a = one + two;
 	}
-	h->state[0] += a;
-	h->state[1] += b;
-	h->state[2] += c;
-	h->state[3] += d;
-	h->state[4] += e;
-	h->state[5] += f;
-	h->state[6] += g;
-	h->state[7] += last;
+	state[0] += a;
+	state[1] += b;
+	state[2] += c;
+	state[3] += d;
+	state[4] += e;
+	state[5] += f;
+	state[6] += g;
+	state[7] += last;
+}
+
+void sha256_blocks_plain(uint32_t state[8], const uint8_t *p, size_t n)
+{
+	for (; n > 0; n--, p += SHA256_BLOCK)
+		add_block(state, p);
+}
+
+#ifdef __x86_64__
+/* Whether the processor has instructions for it. It is asked once, as that may leave a virtual
+ * machine. */
+static bool has_instructions(void)
+{
+	enum { UNKNOWN, YES, NO };
+	static int known = UNKNOWN;
+	unsigned a, b, c, d;
+	int now = __atomic_load_n(&known, __ATOMIC_RELAXED);
+
+	if (now == UNKNOWN) {
+		bool has = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSSE3) && (c & bit_SSE4_1) &&
+			   __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
+
+		now = has ? YES : NO;
+		__atomic_store_n(&known, now, __ATOMIC_RELAXED);
+	}
+	return now == YES;
+}
+
+/* The same by those instructions, four rounds at a time. They hold the state as two words of four,
+ * with a and c highest; w has the last sixteen words of the message schedule. */
+__attribute__((target("sha,sse4.1"))) static void add_blocks_fast(
+	uint32_t state[8], const uint8_t *p, size_t n)
+{
+	const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
+	__m128i abef = _mm_set_epi32((int)state[0], (int)state[1], (int)state[4], (int)state[5]);
+	__m128i cdgh = _mm_set_epi32((int)state[2], (int)state[3], (int)state[6], (int)state[7]);
+	uint32_t out[8];
+
+	for (; n > 0; n--, p += SHA256_BLOCK) {
+		const __m128i abef_was = abef, cdgh_was = cdgh;
+		__m128i w[4];
+
+		for (size_t i = 0; i < 16; i++) {
+			__m128i *now = &w[i % 4], last = w[(i + 3) % 4], sum;
+
+			if (i < 4) {
+				*now = _mm_shuffle_epi8(
+					_mm_loadu_si128(
+						(const __m128i *)(const void *)(p + 16 * i)),
+					swap);
+			} else {
+				sum = _mm_sha256msg1_epu32(*now, w[(i + 1) % 4]);
+				sum = _mm_add_epi32(sum, _mm_alignr_epi8(last, w[(i + 2) % 4], 4));
+				*now = _mm_sha256msg2_epu32(sum, last);
+			}
+			sum = _mm_add_epi32(
+				*now, _mm_loadu_si128(
+					      (const __m128i *)(const void *)(constants + 4 * i)));
+			cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+			abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+		}
+		abef = _mm_add_epi32(abef, abef_was);
+		cdgh = _mm_add_epi32(cdgh, cdgh_was);
+	}
+	_mm_storeu_si128((__m128i *)(void *)out, abef);
+	_mm_storeu_si128((__m128i *)(void *)(out + 4), cdgh);
+	for (size_t i = 0; i < 2; i++) {
+		state[i] = out[3 - i];
+		state[2 + i] = out[7 - i];
+		state[4 + i] = out[1 - i];
+		state[6 + i] = out[5 - i];
+	}
+}
+#endif
+
+static void add_blocks(uint32_t state[8], const uint8_t *p, size_t n)
+{
+#ifdef __x86_64__
+	if (has_instructions()) {
+		add_blocks_fast(state, p, n);
+		return;
+	}
+#endif
+	sha256_blocks_plain(state, p, n);
 }
 
 void sha256_add(struct sha256 *h, struct str data)
 {
 	while (data.n > 0) {
-		size_t at = h->length % sizeof(h->block);
-		size_t n = MIN(data.n, sizeof(h->block) - at);
+		size_t at = h->length % SHA256_BLOCK;
+		size_t n = at == 0 ? data.n - data.n % SHA256_BLOCK : 0;
 
-		memcpy(h->block + at, data.p, n);
+		if (n > 0) {
+			add_blocks(h->state, (const uint8_t *)data.p, n / SHA256_BLOCK);
+		} else {
+			n = MIN(data.n, SHA256_BLOCK - at);
+			memcpy(h->block + at, data.p, n);
+			if (at + n == SHA256_BLOCK)
+				add_blocks(h->state, h->block, 1);
+		}
 		h->length += n;
 		data = str_from_index(data, n);
-		if (at + n == sizeof(h->block))
-			add_block(h);
 	}
 }
 
@@ -94,14 +189,26 @@ void sha256_add_framed(struct sha256 *h, struct str data)
 	sha256_add(h, data);
 }
 
-void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_MAX])
+static void sha256_end(struct sha256 *h)
 {
 	uint64_t bits = h->length * 8;
 
 	sha256_add(h, STR("\x80"));
-	while (h->length % sizeof(h->block) != 56)
+	while (h->length % SHA256_BLOCK != 56)
 		sha256_add(h, str_make("", 1));
 	add_uint64(h, bits);
+}
+
+void sha256_bytes(struct sha256 *h, uint8_t ret[SHA256_BYTES])
+{
+	sha256_end(h);
+	for (size_t i = 0; i < SHA256_BYTES; i++)
+		ret[i] = (uint8_t)(h->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_MAX])
+{
+	sha256_end(h);
 	for (size_t i = 0; i < 8; i++)
 		snprintf(ret + 8 * i, 9, "%08x", h->state[i]);
 }

@@ -6,12 +6,13 @@
 #include <stdint.h>
 
 #define SHA256_BYTES 32
+#define SHA256_BLOCK 64U
 #define SHA256_HEX_MAX (2 * SHA256_BYTES + 1)
 
 struct sha256 {
 	uint32_t state[8];
 	uint64_t length; /* bytes so far */
-	uint8_t block[64];
+	uint8_t block[SHA256_BLOCK];
 };
 
 void sha256_init(struct sha256 *h);
@@ -19,7 +20,13 @@ void sha256_add(struct sha256 *h, struct str data);
 /* Add the length of data (8 bytes) and then data, so that the boundary to the next data is
  * unambiguous. */
 void sha256_add_framed(struct sha256 *h, struct str data);
-/* Write the digest in lower-case hexadecimal; h cannot be used afterwards. */
+/* Get the digest; h cannot be used afterwards. */
+void sha256_bytes(struct sha256 *h, uint8_t ret[SHA256_BYTES]);
+/* The same in lower-case hexadecimal. */
 void sha256_hex(struct sha256 *h, char ret[SHA256_HEX_MAX]);
 /* Do all of this for one text. */
 void sha256_text(struct str text, char ret[SHA256_HEX_MAX]);
+
+/* Add n blocks to a state as it is done where the processor has no instructions for it. For the
+ * test, which may run where it has them. */
+void sha256_blocks_plain(uint32_t state[8], const uint8_t *p, size_t n);

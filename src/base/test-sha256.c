@@ -67,9 +67,35 @@ static void test_frames_are_told_apart(void)
 	check(strcmp(one, two) != 0);
 }
 
+static void test_both_ways_agree(void)
+{
+	static uint8_t blocks[100 * SHA256_BLOCK];
+	struct sha256 h, plain;
+	uint8_t bytes[SHA256_BYTES];
+	char hex[SHA256_HEX_MAX];
+
+	for (size_t i = 0; i < sizeof(blocks); i++)
+		blocks[i] = (uint8_t)(i * i * 37 + i / 251);
+	sha256_init(&h);
+	sha256_init(&plain);
+	sha256_add(&h, str_make(blocks, sizeof(blocks)));
+	sha256_blocks_plain(plain.state, blocks, sizeof(blocks) / SHA256_BLOCK);
+	check(memcmp(h.state, plain.state, sizeof(h.state)) == 0);
+	plain.length = h.length;
+	sha256_bytes(&h, bytes);
+	sha256_hex(&plain, hex);
+	for (size_t i = 0; i < SHA256_BYTES; i++) {
+		char two[3];
+
+		snprintf(two, sizeof(two), "%02x", bytes[i]);
+		check(memcmp(two, hex + 2 * i, 2) == 0);
+	}
+}
+
 int main(void)
 {
 	run_test(test_known_digests);
 	run_test(test_frames_are_told_apart);
+	run_test(test_both_ways_agree);
 	return tap_done();
 }
