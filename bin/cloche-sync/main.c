@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: copies a directory to another machine, or what changed there back
+ * (sync/sync.h). It is started with
+ *
+ *   cloche-sync push|pull all|tracked|none ID [MAX-BYTES]
+ *
+ * and three descriptors: a socket to the file worker there, the directory, and the file of the
+ * state, open for both. It prints lines of JSON, the last of which says that it is done. The worker
+ * is hostile. So before anything is read of it, this program can reach no file but those of the
+ * directory, and cannot gain any right (INV-NARROW). If nothing goes on for some minutes, it ends,
+ * whatever the worker says. */
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/fd.h"
+#include "base/jsonout.h"
+#include "base/parse.h"
+#include "jail/caps.h"
+#include "jail/landlock.h"
+#include "sync/sync.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum {
+	FD_WORKER = 3,
+	FD_DIRECTORY = 4,
+	FD_STATE = 5,
+	TELLS_MAX = 1000, /* lines of one kind; the last line has their number */
+	TICK_SEC = 5,
+	STALL_TICKS = 36,
+	LINE_MAX_BYTES = 64 * 1024,
+};
+
+/* DAC_OVERRIDE, FOWNER: root's directory may have files of others. */
+#define CAPS_SYNC (1ULL << 1 | 1ULL << 3)
+
+static struct {
+	cloche_files *f;
+	struct sync_report report;
+	struct sync_options options;
+	bool push;
+	uint64_t told_usec;
+	volatile sig_atomic_t pulse, stalled;
+} sync_program;
+
+/* --- what is printed --- */
+
+static void print_line(struct jsonout *o)
+{
+	jsonout_close(o, '}');
+	if (o->error == 0 && buf_add_char(o->b, '\n') == 0)
+		(void)!fd_write_all(STDOUT_FILENO, buf_data(o->b), buf_len(o->b));
+}
+
+static void print_begin(struct jsonout *o, const char *event)
+{
+	jsonout_open(o, NULL, '{');
+	jsonout_text(o, "event", event);
+}
+
+static void print_counts(struct jsonout *o)
+{
+	const struct sync_report *r = &sync_program.report;
+
+	jsonout_number(o, "entries", r->entries);
+	jsonout_number(o, "bytes", r->bytes);
+	jsonout_number(o, "removed", r->removed);
+}
+
+static void print_tell(void *user, enum sync_event event, const char *path, const char *other)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	struct jsonout o = {.b = &b};
+
+	if (sync_program.report.told[event] > TELLS_MAX)
+		return;
+	print_begin(&o, sync_event_name(event));
+	jsonout_text(&o, "path", path);
+	if (other)
+		jsonout_text(&o, "other", other);
+	print_line(&o);
+}
+
+static void print_progress(void *user)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	struct jsonout o = {.b = &b};
+	uint64_t now = clock_mono_usec();
+
+	sync_program.pulse = 1;
+	if (now - sync_program.told_usec < USEC_PER_SEC)
+		return;
+	sync_program.told_usec = now;
+	print_begin(&o, "progress");
+	print_counts(&o);
+	print_line(&o);
+}
+
+static void print_done(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	struct jsonout o = {.b = &b};
+
+	print_begin(&o, "done");
+	print_counts(&o);
+	for (unsigned i = 0; i < SYNC_EVENT_END_; i++)
+		jsonout_number(
+			&o, sync_event_name((enum sync_event)i), sync_program.report.told[i]);
+	print_line(&o);
+}
+
+/* --- the time without progress --- */
+
+static void on_tick(int signo)
+{
+	static int still;
+
+	still = sync_program.pulse ? 0 : still + 1;
+	sync_program.pulse = 0;
+	if (still < STALL_TICKS)
+		return;
+	sync_program.stalled = 1;
+	/* The first one asks the worker to end, the second one ends the session. */
+	cloche_files_cancel(sync_program.f);
+}
+
+static int watch(void)
+{
+	const struct itimerval tick = {{TICK_SEC, 0}, {TICK_SEC, 0}};
+	struct sigaction act = {.sa_flags = SA_RESTART};
+
+	act.sa_handler = on_tick;
+	return sigaction(SIGALRM, &act, NULL) < 0 || setitimer(ITIMER_REAL, &tick, NULL) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* --- the program --- */
+
+static bool is_id(const char *id)
+{
+	struct str s = str_from(id);
+
+	return s.n > 0 && s.n <= SYNC_ID_MAX && str_is_all(s, STR_LOWER STR_UPPER STR_DIGITS "-_");
+}
+
+static bool take_arguments(int argc, char **argv)
+{
+	struct sync_options *o = &sync_program.options;
+
+	if (argc < 4 || argc > 5)
+		return false;
+	sync_program.push = strcmp(argv[1], "push") == 0;
+	o->id = argv[3];
+	return (sync_program.push || strcmp(argv[1], "pull") == 0) &&
+	       sync_what_from(str_from(argv[2]), &o->what) && is_id(o->id) &&
+	       (argc == 4 || parse_u64(str_from(argv[4]), UINT64_MAX, &o->max_bytes) == 0);
+}
+
+static int prepare(struct cloche_err *err)
+{
+	static const int keep[] = {FD_WORKER, FD_DIRECTORY, FD_STATE};
+
+	if (fd_close_from(3, keep, ARRAY_SIZE(keep)) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+		prctl(PR_SET_DUMPABLE, 0) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
+		signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+		return err_sys(err, errno, "tidy up what was inherited");
+	return 0;
+}
+
+static int narrow(struct cloche_err *err)
+{
+	int r = caps_rlimit(RLIMIT_CORE, 0, err);
+
+	_Static_assert(FD_DIRECTORY == 4, "it is spelled out");
+	if (r == 0)
+		r = geteuid() == 0 ? caps_set(CAPS_SYNC, err) : caps_drop(err);
+	if (r == 0)
+		r = caps_no_new_privs(err);
+	return r == 0 ? landlock_confine("/proc/self/fd/4", err) : r;
+}
+
+static int save(void *user, struct sync_state *state, struct cloche_err *err)
+{
+	return sync_state_write(FD_STATE, state, err);
+}
+
+static int run(struct cloche_err *err)
+{
+	_cleanup_(sync_state_donep) struct sync_state state = {0};
+	struct sync_report *report = &sync_program.report;
+	struct sync_options *o = &sync_program.options;
+	int r = sync_state_read(FD_STATE, &state, err), saved;
+
+	if (r == 0)
+		r = files_session_new(FD_WORKER, &sync_program.f, err);
+	if (r == 0 && watch() < 0)
+		r = err_sys(err, errno, "set a timer");
+	if (r < 0)
+		return r;
+	report->tell = print_tell;
+	report->progress = print_progress;
+	o->save = save;
+	sync_program.told_usec = clock_mono_usec();
+	r = (sync_program.push ? sync_push : sync_pull)(
+		sync_program.f, FD_DIRECTORY, o, &state, report, err);
+	if (r < 0 && sync_program.stalled)
+		r = err_set(err, E_BROKEN, "the other end has done nothing for %d seconds",
+			TICK_SEC * STALL_TICKS);
+	/* What was done before a failure was done. */
+	saved = sync_state_write(FD_STATE, &state, r < 0 ? NULL : err);
+	return r < 0 ? r : saved;
+}
+
+static void complain(const struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES);
+
+	if (escape_terminal(&b, str_from(err->message)) == 0)
+		fprintf(stderr, "cloche-sync: %.*s\n", STR_FMT(buf_str(&b)));
+}
+
+int main(int argc, char **argv)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	int r;
+
+	if (fd_sanitize_stdio() < 0)
+		return 1;
+	r = prepare(&err);
+	if (r == 0 && !take_arguments(argc, argv))
+		r = err_set(&err, E_USAGE, "it is started by cloche, not by hand");
+	if (r == 0)
+		r = narrow(&err);
+	if (r == 0)
+		r = run(&err);
+	if (r < 0)
+		complain(&err);
+	else
+		print_done();
+	return r < 0;
+}
