@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
+#include "jail/seccomp.h"
 #include "sync/sync.h"
 
 #include <errno.h>
@@ -130,18 +131,24 @@ static void on_tick(int signo)
 	cloche_files_cancel(sync_program.f);
 }
 
-static int watch(void)
+static int watch(struct cloche_err *err)
 {
 	const struct itimerval tick = {{TICK_SEC, 0}, {TICK_SEC, 0}};
 	struct sigaction act = {.sa_flags = SA_RESTART};
 
 	act.sa_handler = on_tick;
-	return sigaction(SIGALRM, &act, NULL) < 0 || setitimer(ITIMER_REAL, &tick, NULL) < 0
-		       ? -errno
-		       : 0;
+	if (sigaction(SIGALRM, &act, NULL) < 0 || setitimer(ITIMER_REAL, &tick, NULL) < 0)
+		return err_sys(err, errno, "set a timer");
+	return 0;
 }
 
 /* --- the program --- */
+
+/* Root may lack some. */
+static uint64_t caps_kept(void)
+{
+	return geteuid() == 0 && caps_have(CAPS_SYNC) ? CAPS_SYNC : 0;
+}
 
 static bool is_id(const char *id)
 {
@@ -180,10 +187,12 @@ static int narrow(struct cloche_err *err)
 
 	_Static_assert(FD_DIRECTORY == 4, "it is spelled out");
 	if (r == 0)
-		r = geteuid() == 0 ? caps_set(CAPS_SYNC, err) : caps_drop(err);
+		r = caps_kept() ? caps_set(CAPS_SYNC, err) : caps_drop(err);
 	if (r == 0)
 		r = caps_no_new_privs(err);
-	return r == 0 ? landlock_confine("/proc/self/fd/4", err) : r;
+	if (r == 0)
+		r = landlock_confine("/proc/self/fd/4", err);
+	return r == 0 ? seccomp_install(SECCOMP_SYNC, err) : r;
 }
 
 static int save(void *user, struct sync_state *state, struct cloche_err *err)
@@ -198,10 +207,6 @@ static int run(struct cloche_err *err)
 	struct sync_options *o = &sync_program.options;
 	int r = sync_state_read(FD_STATE, &state, err), saved;
 
-	if (r == 0)
-		r = files_session_new(FD_WORKER, &sync_program.f, err);
-	if (r == 0 && watch() < 0)
-		r = err_sys(err, errno, "set a timer");
 	if (r < 0)
 		return r;
 	report->tell = print_tell;
@@ -236,6 +241,10 @@ int main(int argc, char **argv)
 	r = prepare(&err);
 	if (r == 0 && !take_arguments(argc, argv))
 		r = err_set(&err, E_USAGE, "it is started by cloche, not by hand");
+	if (r == 0)
+		r = files_session_new(FD_WORKER, &sync_program.f, &err);
+	if (r == 0)
+		r = watch(&err);
 	if (r == 0)
 		r = narrow(&err);
 	if (r == 0)

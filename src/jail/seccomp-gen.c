@@ -395,7 +395,7 @@ static void print_room(const char *name, bool nested, bool staying)
 }
 
 /* The columns of seccomp-programs.def. */
-enum program { GATEWAY, BROKER, FORWARD, UNPACK };
+enum program { GATEWAY, BROKER, FORWARD, UNPACK, SYNC };
 
 /* Compare an argument that the kernel takes as 32 bits, ignoring the bits in `but`. */
 static struct scmp_arg_cmp equal(unsigned arg, uint32_t but, uint32_t value)
@@ -515,5 +515,6 @@ int main(void)
 	print_program("filter_broker_offline", BROKER, true);
 	print_program("filter_forward", FORWARD, false);
 	print_program("filter_unpack", UNPACK, false);
+	print_program("filter_sync", SYNC, false);
 	return ferror(stdout) || fflush(stdout) != 0;
 }

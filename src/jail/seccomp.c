@@ -20,7 +20,8 @@
 	_(SECCOMP_BROKER, filter_broker)                                                           \
 	_(SECCOMP_BROKER_OFFLINE, filter_broker_offline)                                           \
 	_(SECCOMP_FORWARD, filter_forward)                                                         \
-	_(SECCOMP_UNPACK, filter_unpack)
+	_(SECCOMP_UNPACK, filter_unpack)                                                           \
+	_(SECCOMP_SYNC, filter_sync)
 
 static const struct {
 	const struct sock_filter *code;

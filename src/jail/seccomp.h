@@ -35,6 +35,7 @@ enum seccomp_filter {
 	SECCOMP_BROKER_OFFLINE, /* the same without sockets: dialling ends the process */
 	SECCOMP_FORWARD,
 	SECCOMP_UNPACK,
+	SECCOMP_SYNC,
 };
 
 /* Install a filter for all threads of the process and everything that it starts, for good.
