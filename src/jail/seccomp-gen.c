@@ -236,13 +236,14 @@ static void keep_core_limit(scmp_filter_ctx ctx)
 		arg_is_not(2, 0));
 }
 
+static const char *const scheduling[] = {
+	"sched_setscheduler", "sched_setparam", "sched_setaffinity", "sched_setattr"};
+
 /* Process 1 belongs to the user that the room's processes run as, so the kernel would let them
  * change its limits and its scheduling. Refuse that with EPERM, as the kernel does for another
  * user's process. */
 static void keep_init(scmp_filter_ctx ctx)
 {
-	static const char *const calls[] = {
-		"sched_setscheduler", "sched_setparam", "sched_setaffinity", "sched_setattr"};
 	static const struct {
 		const char *name;
 		uint64_t which[2]; /* a process, a group of processes */
@@ -250,8 +251,8 @@ static void keep_init(scmp_filter_ctx ctx)
 
 	rule_if_both(ctx, SCMP_ACT_ERRNO(EPERM), "prlimit64", arg_is_masked(0, LOW32, 1),
 		arg_is_not(2, 0));
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
-		rule_if(ctx, SCMP_ACT_ERRNO(EPERM), calls[i], arg_is_masked(0, LOW32, 1));
+	for (size_t i = 0; i < ARRAY_SIZE(scheduling); i++)
+		rule_if(ctx, SCMP_ACT_ERRNO(EPERM), scheduling[i], arg_is_masked(0, LOW32, 1));
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		for (size_t k = 0; k < 2; k++)
 			rule_if_both(ctx, SCMP_ACT_ERRNO(EPERM), others[i].name,
@@ -376,6 +377,85 @@ static void print_setgid(const char *name, uint32_t action)
 
 	for (size_t i = 0; i < ARRAY_SIZE(chmods); i++)
 		rule_mode(ctx, action, &chmods[i], S_ISGID);
+	compile(ctx, &filter);
+	print_filter(name, &filter);
+}
+
+/* A process that had a socket of the internet families, or one of AF_UNIX for datagrams, could send
+ * to an address that is in its memory, where no filter looks. So none ever has one: a request for
+ * the former waits for its answer, which is another socket (init/dial.c), and the latter is
+ * refused. All others send only where they are connected to, and connect() waits for its answer
+ * too. Options of protocols that such a socket does not have are taken, and change nothing. */
+static void ask_for_sockets(scmp_filter_ctx ctx)
+{
+	static const uint64_t families[] = {AF_INET, AF_INET6};
+	static const uint64_t levels[] = {IPPROTO_IP, IPPROTO_TCP, IPPROTO_IPV6};
+	static const uint64_t types[] = {SOCK_DGRAM, SOCK_RAW};
+	static const char *const calls[] = {"connect", "bind", "getsockname", "getpeername"};
+	const struct scmp_arg_cmp local = arg_is_masked(0, LOW32, AF_UNIX);
+
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+		rule_if(ctx, SCMP_ACT_NOTIFY, "socket", arg_is_masked(0, LOW32, families[i]));
+	rule_if(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket", arg_is_masked(0, LOW32, AF_NETLINK));
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		const struct scmp_arg_cmp type = arg_is_masked(1, 15, types[i]);
+
+		rule_if_both(ctx, SCMP_ACT_ERRNO(ESOCKTNOSUPPORT), "socket", local, type);
+		rule_if_both(ctx, SCMP_ACT_ERRNO(ESOCKTNOSUPPORT), "socketpair", local, type);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		rule_any(ctx, SCMP_ACT_NOTIFY, calls[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+		rule_if(ctx, SCMP_ACT_ERRNO(0), "setsockopt", arg_is_masked(1, LOW32, levels[i]));
+}
+
+/* Refuse to change limits and priorities of other processes, as all of the user's are in reach. */
+static void keep_others(scmp_filter_ctx ctx)
+{
+	const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
+
+	rule_if_both(ctx, refuse, "prlimit64", arg_is_not(0, 0), arg_is_not(2, 0));
+	for (size_t i = 0; i < ARRAY_SIZE(scheduling); i++)
+		rule_if(ctx, refuse, scheduling[i], arg_is_not(0, 0));
+	rule_if(ctx, refuse, "setpriority", arg_is_not(1, 0));
+	rule_if(ctx, refuse, "setpriority", arg_is_masked(0, LOW32, PRIO_USER));
+	rule_if(ctx, refuse, "ioprio_set", arg_is_not(1, 0));
+	rule_if(ctx, refuse, "ioprio_set", arg_is_masked(0, LOW32, 3 /* a user */));
+}
+
+/* Have whoever listens change the modes of files, and behave as a file system without extended
+ * attributes: Landlock guards neither, and lists of access rights are among the latter. */
+static void ask_for_modes(scmp_filter_ctx ctx)
+{
+	refuse_xattr(ctx);
+	rule_any(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "removexattr");
+	rule_any(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "lremovexattr");
+	rule_any(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP), "fremovexattr");
+	for (size_t i = 0; i < ARRAY_SIZE(chmods); i++)
+		rule_array(ctx, SCMP_ACT_NOTIFY, chmods[i].name, chmods[i].nr, 0, NULL);
+}
+
+/* Objects of System V and POSIX are the machine's: behave as a kernel without them. */
+static void refuse_shared_objects(scmp_filter_ctx ctx)
+{
+	static const char *const calls[] = {"shmget", "shmat", "shmctl", "semget", "semop",
+		"semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open",
+		"mq_unlink"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		rule_any(ctx, SCMP_ACT_ERRNO(ENOSYS), calls[i]);
+}
+
+/* For a room whose only walls are Landlock and filters: what Landlock does not guard. */
+static void print_dialling(const char *name)
+{
+	static struct filter filter;
+	scmp_filter_ctx ctx = start(SCMP_ACT_ALLOW);
+
+	ask_for_sockets(ctx);
+	ask_for_modes(ctx);
+	keep_others(ctx);
+	refuse_shared_objects(ctx);
 	compile(ctx, &filter);
 	print_filter(name, &filter);
 }
@@ -509,6 +589,7 @@ int main(void)
 	print_room("filter_room_nested_staying", true, true);
 	print_setgid("filter_ask_setgid", SCMP_ACT_NOTIFY);
 	print_setgid("filter_no_setgid", SCMP_ACT_ERRNO(EPERM));
+	print_dialling("filter_ask_dialling");
 	printf("#define SELF_PLACEHOLDER 0x%xU\n", SELF_PLACEHOLDER);
 	print_program("filter_gateway", GATEWAY, false);
 	print_program("filter_broker", BROKER, false);

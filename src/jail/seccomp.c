@@ -10,6 +10,10 @@
 
 #include "seccomp-filters.h"
 
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
 #define FILTERS(_)                                                                                 \
 	_(SECCOMP_ROOM, filter_room)                                                               \
 	_(SECCOMP_ROOM_STAYING, filter_room_staying)                                               \
@@ -52,15 +56,41 @@ int seccomp_install(enum seccomp_filter which, struct cloche_err *err)
 	return 0;
 }
 
-int seccomp_install_asking(void)
+/* As large as the larger one. */
+union seccomp_asking {
+	struct sock_filter setgid[ARRAY_SIZE(filter_ask_setgid)];
+	struct sock_filter dialling[ARRAY_SIZE(filter_ask_dialling)];
+	struct sock_filter any[1];
+};
+
+static int seccomp_listen(const struct sock_filter *filter, size_t n, unsigned long flags)
 {
-	struct sock_filter code[ARRAY_SIZE(filter_ask_setgid)];
-	struct sock_fprog prog = {.len = (unsigned short)ARRAY_SIZE(code), .filter = code};
+	union seccomp_asking code;
+	struct sock_fprog prog = {.len = (unsigned short)n, .filter = code.any};
 	int fd;
 
-	memcpy(code, filter_ask_setgid, sizeof(code));
-	fd = (int)syscall(
-		SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
-
+	memcpy(&code, filter, n * sizeof(*filter));
+	fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		SECCOMP_FILTER_FLAG_NEW_LISTENER | flags, &prog);
 	return fd < 0 ? -errno : fd;
+}
+
+int seccomp_install_asking(void)
+{
+	return seccomp_listen(filter_ask_setgid, ARRAY_SIZE(filter_ask_setgid), 0);
+}
+
+int seccomp_install_dialling(void)
+{
+	/* Once a request is taken, only a deadly signal ends the wait: a call that began anew would
+	 * find its work done. */
+	return seccomp_listen(filter_ask_dialling, ARRAY_SIZE(filter_ask_dialling),
+		SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+}
+
+bool seccomp_can_ask(void)
+{
+	const uint32_t action = SECCOMP_RET_USER_NOTIF;
+
+	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }

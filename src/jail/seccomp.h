@@ -4,6 +4,7 @@
  * seccomp-gen.c. */
 
 #include "base/err.h"
+#include <stdbool.h>
 
 enum seccomp_filter {
 	/* Calls that the rules do not know fail with ENOSYS, those that they refuse on purpose with
@@ -46,3 +47,13 @@ _warn_unused_ int seccomp_install(enum seccomp_filter which, struct cloche_err *
  * for an answer (seccomp_unotify(2)). Return the descriptor on which they are answered, or -errno.
  * This makes one system call. no_new_privs must be set. */
 int seccomp_install_asking(void);
+
+/* The same for a room without a network namespace of its own: no socket in it sends to the
+ * machine's network, and socket() for the internet families, connect(), bind(), getsockname() and
+ * getpeername() wait for an answer (init/dial.h), and so do
+ * all calls that change the mode of what is there. What else of the machine Landlock leaves open is
+ * refused: unix sockets for datagrams, objects of System V, limits and priorities of others. Needs
+ * Linux 5.19. */
+int seccomp_install_dialling(void);
+/* Return whether this kernel has calls wait for an answer. */
+bool seccomp_can_ask(void);
