@@ -49,6 +49,8 @@ void signal_deliver(const struct roomctl_signal *m, const struct proc *p);
 void tree_signal(const struct proc *p, int signo);
 /* Kill our children and all their descendants whose parents are alive. */
 void tree_kill_children(void);
+/* End everything: all that we have started, and every orphan, is our child or descends from one. */
+void tree_end_all(void);
 
 /* Add HOME, USER and LOGNAME of the process's user where they are not set. Return 0 or -ENOMEM. */
 _warn_unused_ int user_settle(struct exec_spec *s);

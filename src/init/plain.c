@@ -3,7 +3,7 @@
  * (provider/subprocess). It is a process of the host like any other, which starts commands and
  * adopts their orphans. It gives up its capabilities, enters a Landlock domain if the kernel has
  * that, takes the system call filter of rooms, and ends all that it has started when its channel is
- * closed.
+ * closed. Of a room whose walls are Landlock and filters (provider landlock) there is also a guard.
  *
  * A command finds its files where the host has them. So a working directory that a room would show
  * at another path is replaced by the host's, a file worker is told which paths differ, and there is
@@ -11,13 +11,16 @@
 #include "base/fd.h"
 #include "base/strv.h"
 #include "fs/place.h"
+#include "init/guard.h"
 #include "init/init.h"
 #include "init/program.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
 #include "jail/narrow.h"
+#include "jail/trust.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,22 +28,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GRANTS_MAX = 640, PLACES_MAX = 512, ROUNDS_MAX = 1000 };
+enum { GRANTS_MAX = 640, PLACES_MAX = 512 };
 
 static struct plain {
-	const char *home; /* NULL: this is a room */
-	struct landlock_grant grants[GRANTS_MAX];
-	size_t grants_n;
+	const char *home;                             /* NULL: this is a room */
+	struct landlock_grant grants[GRANTS_MAX + 1]; /* and one that only a guard has */
+	size_t grants_n, own_n;                       /* own_n: of those that were named */
+	char **own;                                   /* see keep.h */
 	struct place places[PLACES_MAX];
 	size_t places_n;
 	bool tcp, at_home;
+	bool guarded, captured; /* see guard.h */
+	const char *trust;      /* a directory with the files of jail/trust.h; NULL: none */
 	struct narrow narrow;
 } plain;
 
 static const char *const read_paths[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
 	"/libx32", "/etc", "/opt", "/nix/store", "/gnu/store", "/proc", "/sys/devices/system"};
-static const char *const write_paths[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
-	"/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"};
+static const char *const write_paths[] = {
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
+/* Where the person's other programs are found too: their terminals and their shared memory. */
+static const char *const shared_paths[] = {"/dev/ptmx", "/dev/pts", "/dev/shm"};
 
 static bool grant(const char *path, bool write)
 {
@@ -50,24 +58,34 @@ static bool grant(const char *path, bool write)
 	return true;
 }
 
+static bool plain_take_switch(const char *word)
+{
+	static const struct {
+		const char *word;
+		bool *on;
+	} switches[] = {{"tcp", &plain.tcp}, {"at-home", &plain.at_home},
+		{"guarded", &plain.guarded}, {"captured", &plain.captured}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
+		if (strcmp(word, switches[i].word) == 0)
+			return *switches[i].on = true;
+	return false;
+}
+
 /* Read one argument with its values; *at is moved behind it. */
 static bool plain_read_argument(char *const **at)
 {
 	const char *word = *(*at)++, *one, *two;
 
-	if (strcmp(word, "tcp") == 0) {
-		plain.tcp = true;
-		return true;
-	}
-	if (strcmp(word, "at-home") == 0) {
-		plain.at_home = true;
-		return true;
-	}
-	if (narrow_take_word(&plain.narrow, word))
+	if (plain_take_switch(word) || narrow_take_word(&plain.narrow, word))
 		return true;
 	one = **at ? *(*at)++ : NULL;
 	if (!one)
 		return false;
+	if (strcmp(word, "trust") == 0) {
+		plain.trust = one;
+		return grant(one, false);
+	}
 	if (strcmp(word, "home") == 0) {
 		plain.home = one;
 		return grant(one, true);
@@ -82,14 +100,48 @@ static bool plain_read_argument(char *const **at)
 	return true;
 }
 
+/* Find where what the room may write lies. Its grants are the first ones. */
+static int find_own(struct cloche_err *err)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < plain.own_n; i++) {
+		_cleanup_fd_ int fd = -1;
+
+		if (!plain.grants[i].write)
+			continue;
+		fd = open(plain.grants[i].path, O_PATH | O_CLOEXEC);
+		if (fd < 0 || fd_path(fd, path) < 0)
+			return err_sys(err, errno, "find %s", plain.grants[i].path);
+		if (strv_add(&plain.own, str_from(path)) < 0)
+			return err_nomem(err);
+	}
+	return 0;
+}
+
+/* The guard writes to the room's memory; init goes on in a domain that may not. */
+static int part(struct cloche_err *err)
+{
+	int r = find_own(err);
+
+	if (r == 0)
+		r = guard_part(&plain.narrow, plain.captured, plain.own, err);
+
+	return r == 0 ? landlock_grants(plain.grants, plain.grants_n, plain.tcp, err) : r;
+}
+
 static int narrow(struct cloche_err *err)
 {
-	int r = narrow_limits(&plain.narrow, err);
+	int r = plain.guarded ? 0 : narrow_limits(&plain.narrow, err);
 
+	plain.own_n = plain.grants_n;
 	for (size_t i = 0; i < ARRAY_SIZE(read_paths); i++)
 		(void)grant(read_paths[i], false);
 	for (size_t i = 0; i < ARRAY_SIZE(write_paths); i++)
 		(void)grant(write_paths[i], true);
+	for (size_t i = 0; i < ARRAY_SIZE(shared_paths) && !plain.guarded; i++)
+		(void)grant(shared_paths[i], true);
+	plain.grants[plain.grants_n] = (struct landlock_grant){"/proc", true};
 	if (r == 0)
 		r = caps_join_keyring(err);
 	if (r == 0)
@@ -97,25 +149,10 @@ static int narrow(struct cloche_err *err)
 	if (r == 0)
 		r = caps_no_new_privs(err);
 	if (r == 0)
-		r = landlock_grants(plain.grants, plain.grants_n, plain.tcp, err);
+		r = landlock_grants(plain.grants, plain.grants_n + plain.guarded, plain.tcp, err);
+	if (r == 0 && plain.guarded)
+		r = part(err);
 	return r < 0 ? r : seccomp_install(SECCOMP_ROOM_STAYING, err);
-}
-
-/* End everything: all that we have started, and every orphan, is our child or descends from one. */
-static void end_all(void)
-{
-	for (int i = 0; i < ROUNDS_MAX; i++) {
-		pid_t pid;
-
-		tree_kill_children();
-		do
-			pid = waitpid(-1, NULL, 0);
-		while (pid < 0 && errno == EINTR);
-		if (pid < 0)
-			return;
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
-	}
 }
 
 int plain_main(char *const *argv)
@@ -138,7 +175,7 @@ int plain_main(char *const *argv)
 	if (freopen("/dev/null", "r+", stderr) == NULL)
 		return 1;
 	r = init_program();
-	end_all();
+	tree_end_all();
 	return r;
 }
 
@@ -190,6 +227,28 @@ static int add_places(struct exec_spec *s)
 	return r;
 }
 
+/* Let the variables of trust.h lead to the directory that has the files here. */
+static int point_to_trust(char ***env)
+{
+	size_t n;
+	const struct trust_env *table = trust_env_table(&n);
+	int r = 0;
+
+	for (size_t i = 0; plain.trust && r == 0 && i < n; i++) {
+		const char *value = strv_env_get(*env, table[i].name);
+		const char *at = value ? strstr(value, TRUST_DIR "/") : NULL;
+		_cleanup_(freep) char *here = NULL;
+
+		if (!at)
+			continue;
+		if (asprintf(&here, "%.*s%s%s", (int)(at - value), value, plain.trust,
+			    at + strlen(TRUST_DIR)) < 0)
+			here = NULL;
+		r = here ? strv_env_set(env, table[i].name, here) : -ENOMEM;
+	}
+	return r;
+}
+
 int plain_apply(struct exec_spec *s)
 {
 	const char *home = strv_env_get(s->env, "HOME");
@@ -209,5 +268,10 @@ int plain_apply(struct exec_spec *s)
 		r = strv_env_set(&s->env, "HOME", plain.home);
 	if (r == 0 && !strv_env_get(s->env, "TMPDIR"))
 		r = strv_env_set(&s->env, "TMPDIR", plain.home);
+	if (r == 0)
+		r = point_to_trust(&s->env);
+	/* There are only connections: a name is asked for over one (resolv.conf(5)). */
+	if (r == 0 && plain.captured && !strv_env_get(s->env, "RES_OPTIONS"))
+		r = strv_env_set(&s->env, "RES_OPTIONS", "use-vc");
 	return r;
 }

@@ -12,7 +12,8 @@ int init_program(void);
 int enter_main(char *const *argv);
 /* The same in place of process 1 if there is no room. argv: "home DIR", "ro PATH", "rw PATH" (and
  * everything below), "at TARGET SOURCE" (for working directories and file workers), limits
- * (narrow_put_word), "tcp", "at-home". */
+ * (narrow_put_word), "tcp", "at-home"; for a room with a guard (guard.h) "guarded", "captured",
+ * "trust DIR". */
 int plain_main(char *const *argv);
 /* Connect standard input and output with a port of the room's loopback. Return the exit status.
  */

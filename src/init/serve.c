@@ -8,6 +8,7 @@
  * Every signal is blocked: signals from the room cannot reach process 1 anyway, and SIGCHLD, the
  * only one that it needs, is read from a descriptor. */
 #include "base/fd.h"
+#include "init/guard.h"
 #include "init/init.h"
 #include "init/program.h"
 #include "init/setgid.h"
@@ -295,6 +296,8 @@ static int serve(struct init *in, int signals)
 			if (read(signals, &info, sizeof(info)) < 0 && errno != EAGAIN)
 				return -errno;
 			in->dead = true;
+			if (guard_is_gone())
+				return -EPIPE;
 		}
 	}
 }

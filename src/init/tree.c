@@ -20,10 +20,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 50, ROUND_NSEC = 500000 };
+enum { ROUNDS = 50, ROUND_NSEC = 500000, END_ROUNDS = 1000 };
 
 struct entry {
 	pid_t pid, parent, group, session;
@@ -152,6 +153,22 @@ void tree_kill_children(void)
 	for (size_t i = members.n; i-- > 1;)
 		kill(members.all[i], SIGKILL);
 	pids_done(&members);
+}
+
+void tree_end_all(void)
+{
+	for (int i = 0; i < END_ROUNDS; i++) {
+		pid_t pid;
+
+		tree_kill_children();
+		do
+			pid = waitpid(-1, NULL, 0);
+		while (pid < 0 && errno == EINTR);
+		if (pid < 0)
+			return;
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	}
 }
 
 static void tree_signal_group(const struct proc *p, int signo)
