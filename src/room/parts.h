@@ -114,3 +114,6 @@ _warn_unused_ int trust_link_policies(int root, struct cloche_err *err);
  * read from ca_fd to its end; E_NETWORK if there is none, or the end does not come within ten
  * seconds. */
 _warn_unused_ int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err);
+/* For a room without a root of its own: write the files of trust.h to an empty directory, and mount
+ * nothing. */
+_warn_unused_ int trust_write_here(int dir, int ca_fd, struct cloche_err *err);

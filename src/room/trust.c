@@ -19,6 +19,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -239,22 +240,20 @@ static int write_bundle(
 	if (r < 0)
 		return r;
 	if (mkdirat(dir, "certs", 0755) < 0 ||
-		symlinkat(TRUST_BUNDLE_PATH, dir, "certs/ca-bundle.crt") < 0)
+		symlinkat("../ca-bundle.crt", dir, "certs/ca-bundle.crt") < 0)
 		return err_sys(err, errno, "make %s", TRUST_CERTS_PATH);
 	return 0;
 }
 
-int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err)
+/* Write the files to a directory: the certificates of the root, and those from ca_fd. */
+static int trust_write(const struct target_root *root, int dir, int ca_fd, int *ret_bundle,
+	int *ret_store, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf pem = BUF_INIT(MAX_CA), roots = BUF_INIT(MAX_ROOTS + 1);
 	_cleanup_(buf_donep) struct buf bags = BUF_INIT(2 * MAX_ROOTS);
-	_cleanup_fd_ int dir = target_find(root, TRUST_DIR, err), bundle = -1, store = -1;
-	int r;
-
-	if (dir < 0)
-		return dir == -ENOENT ? err_sys(err, ENOENT, "find %s", TRUST_DIR) : dir;
 	/* Work that does not need the certificates comes first, while the broker starts. */
-	r = read_roots(root, &roots, err);
+	int r = read_roots(root, &roots, err);
+
 	if (r == 0 && keystore_add_pem(&bags, buf_str(&roots)) < 0)
 		r = err_nomem(err);
 	if (r == 0)
@@ -262,11 +261,30 @@ int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *
 	if (r == 0 && keystore_add_pem(&bags, buf_str(&pem)) < 0)
 		r = err_nomem(err);
 	if (r == 0)
-		r = write_bundle(dir, buf_str(&roots), buf_str(&pem), &bundle, err);
+		r = write_bundle(dir, buf_str(&roots), buf_str(&pem), ret_bundle, err);
 	if (r == 0)
-		r = write_store(dir, &bags, &store, err);
-	if (r == 0)
-		r = write_policies(dir, buf_str(&pem), err);
+		r = write_store(dir, &bags, ret_store, err);
+	return r == 0 ? write_policies(dir, buf_str(&pem), err) : r;
+}
+
+int trust_write_here(int dir, int ca_fd, struct cloche_err *err)
+{
+	_cleanup_fd_ int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), bundle = -1, store = -1;
+	const struct target_root root = {.fd = top};
+
+	if (top < 0)
+		return err_sys(err, errno, "open /");
+	return trust_write(&root, dir, ca_fd, &bundle, &store, err);
+}
+
+int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err)
+{
+	_cleanup_fd_ int dir = target_find(root, TRUST_DIR, err), bundle = -1, store = -1;
+	int r;
+
+	if (dir < 0)
+		return dir == -ENOENT ? err_sys(err, ENOENT, "find %s", TRUST_DIR) : dir;
+	r = trust_write(root, dir, ca_fd, &bundle, &store, err);
 	if (r == 0)
 		r = cover_all(root, bundle, bundle_paths, err);
 	if (r == 0)
