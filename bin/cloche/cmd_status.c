@@ -24,7 +24,7 @@ static void print_time(const char *what, uint64_t us)
 	printf("%s: %s ago\n", what, age);
 }
 
-/* Name the sandboxes that are none. */
+/* Name the sandboxes that are none, or less than one. */
 static void print_unisolated(const cloche_status *s)
 {
 	json_t *document = json_loads(s->json, 0, NULL), *one;
@@ -34,9 +34,12 @@ static void print_unisolated(const cloche_status *s)
 		const char *isolation = "", *id = "", *provider = "";
 
 		if (json_unpack(one, "{s:s, s:s, s:s}", "isolation", &isolation, "id", &id,
-			    "provider", &provider) == 0 &&
-			strcmp(isolation, "none") == 0)
+			    "provider", &provider) < 0)
+			continue;
+		if (strcmp(isolation, "none") == 0)
 			printf("  %s is not isolated (provider %s)\n", id, provider);
+		else if (strcmp(isolation, "landlock") == 0)
+			printf("  %s is isolated by Landlock and filters alone\n", id);
 	}
 	json_decref(document);
 }

@@ -71,8 +71,9 @@ typedef struct cloche_instance_info {
 	enum cloche_instance_state state;
 	const char *state_name; /* "running", "stopped", "crashed" */
 	const char *name, *provider, *runtime;
-	const char *isolation; /* "sandbox", or "none" for provider subprocess */
-	const char *command;   /* the first that was started in it, as one line for display */
+	const char
+		*isolation; /* "sandbox"; "landlock" or "none" for providers landlock, subprocess */
+	const char *command; /* the first that was started in it, as one line for display */
 	/* Microseconds since 1970; 0 if unknown or if it has not happened. */
 	uint64_t created_us, ended_us;
 	/* The whole record, the configuration (secrets by name only) and the commands, as one JSON

@@ -122,7 +122,8 @@ typedef struct cloche_result {
 	size_t size;          /* of this struct in the library: later versions append members */
 	const char *id;       /* of the sandbox; "" until it is known */
 	const char *provider; /* "" until there is one */
-	/* "sandbox", or "none" with the provider "subprocess" or before there is a provider. */
+	/* "sandbox", "landlock" with that provider, or "none" with the provider "subprocess" or
+	 * before there is a provider. */
 	const char *isolation;
 	uint32_t number; /* of the command in its sandbox; 0: it has not started */
 	/* The command was left running (cloche_run_leave(), cloche_run_set_detach_keys()): nothing

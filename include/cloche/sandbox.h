@@ -57,8 +57,9 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
  * CLOCHE_E_USAGE: the name is unknown, or the value is not right. Some options need more to be
  * said:
  *
- *   provider      "auto" (native, or podman or docker if that does not work), "native", "podman",
- *                 "docker", "nerdctl", "srt" (native, for cloche/srt.h) or "subprocess" (aliases:
+ *   provider      "auto" (native, or podman, docker or landlock if that does not work), "native",
+ *                 "podman", "docker", "nerdctl", "srt" (native, for cloche/srt.h), "landlock"
+ *                 (without namespaces, by Landlock and filters alone) or "subprocess" (aliases:
  *                 none, local), which is not a room: the command runs on this machine, and only
  *                 Landlock limits which files it can access. "auto+subprocess" is auto, with
  *                 subprocess if nothing else works. Other names are programs of other providers:

@@ -15,7 +15,9 @@ enum { NAME_MAX_BYTES = 32, REGISTERED_MAX = 16, OTHERS_MAX = 24 };
 
 #define PROVIDER_NAME(name) #name,
 static const char *const names_here[] = {
-	"native", PROVIDER_PROGRAMS(PROVIDER_NAME) PROVIDER_UNSANDBOXED};
+	"native", PROVIDER_PROGRAMS(PROVIDER_NAME) PROVIDER_LANDLOCK, PROVIDER_UNSANDBOXED};
+/* The walls of the last are the lowest. */
+static const char *const names_auto[] = {"native", "podman", "docker", PROVIDER_LANDLOCK};
 static const char *const names_inside[] = {PROVIDERS(PROVIDER_NAME)};
 
 static const struct {
@@ -36,6 +38,23 @@ static struct {
 const char *provider_name_at(size_t i)
 {
 	return i < ARRAY_SIZE(names_here) ? names_here[i] : NULL;
+}
+
+const char *provider_auto_at(size_t i)
+{
+	return i < ARRAY_SIZE(names_auto) ? names_auto[i] : NULL;
+}
+
+bool provider_makes_room(const char *name)
+{
+	return strcmp(name, PROVIDER_UNSANDBOXED) != 0 && strcmp(name, PROVIDER_LANDLOCK) != 0;
+}
+
+const char *provider_isolation(const char *name)
+{
+	if (strcmp(name, PROVIDER_UNSANDBOXED) == 0)
+		return "none";
+	return strcmp(name, PROVIDER_LANDLOCK) == 0 ? "landlock" : "sandbox";
 }
 
 static const char *find_in(const char *const *names, size_t n, const char *name)
@@ -132,6 +151,11 @@ char *provider_program_find(const char *name, struct cloche_err *err)
 			"CLOCHE_PROVIDER_PATH",
 			name);
 	return NULL;
+}
+
+bool provider_is_auto(const char *name)
+{
+	return find_in(names_auto, ARRAY_SIZE(names_auto), name) != NULL;
 }
 
 /* Return the name that an alias stands for, or NULL. */

@@ -6,25 +6,36 @@
  * with cloche. */
 
 #include "base/err.h"
+#include <stdbool.h>
 
-#define PROVIDERS(F) F(native) F(subprocess)
+#define PROVIDERS(F) F(native) F(landlock) F(subprocess)
 #define PROVIDER_PROGRAMS(F) F(podman) F(docker) F(nerdctl)
-/* "auto" means the first of these that works; this many are tried, in that order. */
-enum { PROVIDERS_AUTO = 3 };
 
 /* "auto", but no room at all if none of those works (--allow-unsandboxed). */
 #define PROVIDER_AUTO_OR_NONE "auto+subprocess"
 /* The provider that does not isolate anything. */
 #define PROVIDER_UNSANDBOXED "subprocess"
+/* The provider whose walls are Landlock and filters alone. */
+#define PROVIDER_LANDLOCK "landlock"
 
 #define PROVIDERS_OR_(name) " or " #name
-#define PROVIDERS_TEXT "auto or native" PROVIDER_PROGRAMS(PROVIDERS_OR_) " or " PROVIDER_UNSANDBOXED
+#define PROVIDERS_TEXT                                                                             \
+	"auto or native" PROVIDER_PROGRAMS(PROVIDERS_OR_) " or " PROVIDER_LANDLOCK                 \
+							  " or " PROVIDER_UNSANDBOXED
 
 /* The prefix of the name of a provider's program. */
 #define PROVIDER_PROGRAM "cloche-provider-"
 
 /* Return the i-th provider's name, or NULL after the last. */
 const char *provider_name_at(size_t i);
+/* The same for those of which "auto" means the first that works, in that order. */
+const char *provider_auto_at(size_t i);
+bool provider_is_auto(const char *name);
+
+/* Return whether the provider of that name makes a room with files and paths of its own. */
+bool provider_makes_room(const char *name);
+/* Return how results name what the provider of that name gives: "sandbox", "landlock" or "none". */
+const char *provider_isolation(const char *name);
 
 /* Add the names of programs that do not come with cloche to a strv: those that are registered, then
  * those in the directories of $CLOCHE_PROVIDER_PATH, each once, and two dozen at most.

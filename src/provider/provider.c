@@ -73,10 +73,10 @@ static const struct provider *find_automatic(struct cloche_err *err)
 	_cleanup_(buf_donep) struct buf reasons = BUF_INIT(REASONS_MAX);
 	struct cloche_err first = CLOCHE_ERR_INIT;
 
-	for (size_t i = 0; i < PROVIDERS_AUTO; i++) {
+	for (size_t i = 0; provider_auto_at(i); i++) {
 		struct cloche_err why = CLOCHE_ERR_INIT;
 		struct provider_about about;
-		const struct provider *p = provider_find(str_from(provider_name_at(i)), &why);
+		const struct provider *p = provider_find(str_from(provider_auto_at(i)), &why);
 
 		if (p && provider_about(p, &about, &why) == 0)
 			return p;
@@ -126,8 +126,8 @@ bool provider_any_works(void)
 {
 	bool surely = false;
 
-	for (size_t i = 0; i < PROVIDERS_AUTO && !surely; i++) {
-		const struct provider *p = provider_find(str_from(provider_name_at(i)), NULL);
+	for (size_t i = 0; provider_auto_at(i) && !surely; i++) {
+		const struct provider *p = provider_find(str_from(provider_auto_at(i)), NULL);
 
 		surely = p && provider_works(p, &surely, NULL) == 0 && surely;
 	}

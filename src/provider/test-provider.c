@@ -20,10 +20,13 @@ static void every_name_has_its_provider(void)
 		/* Programs may not be there. */
 		check(p != NULL || (i > 0 && err.code == E_NOT_FOUND));
 		check_z(p ? p->name : name, name);
-		check(!p || (p->path != NULL) == (i > 0 && strcmp(name, "subprocess") != 0));
+		check(!p || (p->path != NULL) == (i > 0 && provider_makes_room(name)));
 		check(p == provider_find(str_from(name), &err));
 	}
-	check(i >= PROVIDERS_AUTO);
+	for (i = 0; provider_auto_at(i); i++)
+		check(provider_is_auto(provider_auto_at(i)));
+	check_z(provider_auto_at(i - 1), "landlock");
+	check(!provider_is_auto("subprocess") && !provider_is_auto("nerdctl"));
 	for (i = 0; i < ARRAY_SIZE(none); i++) {
 		err_clear(&err);
 		check(provider_find(str_from(none[i]), &err) == NULL);
@@ -35,7 +38,7 @@ static void every_name_has_its_provider(void)
 static void each_provider_answers_for_each_limit(void)
 {
 	static const struct provider *const providers[] = {
-		&native_provider, &program_provider, &subprocess_provider};
+		&native_provider, &program_provider, &landlock_provider, &subprocess_provider};
 
 	for (size_t i = 0; i < ARRAY_SIZE(providers); i++) {
 		unsigned times[LIMITS_N] = {0};
@@ -80,7 +83,7 @@ static void aliases_are_resolved(void)
 		const char *named, *name, *chosen;
 	} rows[] = {{"auto", "auto", "auto"}, {"native", "native", "native"},
 		{"podman", "podman", "podman"}, {"none", "subprocess", "subprocess"},
-		{"local", "subprocess", "subprocess"},
+		{"local", "subprocess", "subprocess"}, {"landlock", "landlock", "landlock"},
 		{"auto+subprocess", "auto+subprocess", "auto+subprocess"},
 		{"srt", "native", "native"}, {"e2b", "e2b", NULL}};
 

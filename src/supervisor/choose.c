@@ -32,7 +32,7 @@ struct attempt {
 static int try_one(struct supervisor *s, size_t i, create_fn create, struct attempt *ret,
 	struct cloche_err *why)
 {
-	const struct provider *p = provider_find(str_from(provider_name_at(i)), why);
+	const struct provider *p = provider_find(str_from(provider_auto_at(i)), why);
 	bool surely = false;
 	int r = p ? 0 : -why->code;
 
@@ -77,10 +77,13 @@ static int try_all(struct supervisor *s, create_fn create, bool or_none, struct 
 	bool others = false, works = false;
 	struct attempt a;
 
-	for (size_t i = 0; i < PROVIDERS_AUTO; i++) {
-		const char *name = provider_name_at(i);
+	for (size_t i = 0; provider_auto_at(i); i++) {
+		const char *name = provider_auto_at(i);
 		int r;
 
+		/* Low walls are for machines where no others can be had. */
+		if (works && strcmp(name, PROVIDER_LANDLOCK) == 0)
+			break;
 		why = (struct cloche_err)CLOCHE_ERR_INIT;
 		r = try_one(s, i, create, &a, &why);
 		if (r == 0)

@@ -475,9 +475,9 @@ static int create_with(struct supervisor *s, const struct provider *p, struct cl
 {
 	int r = sandbox_dir_plan(&s->dir, p, &s->spec, err);
 
-	s->look.copies = strcmp(p->name, PROVIDER_UNSANDBOXED) != 0;
+	s->look.copies = provider_makes_room(p->name);
 	/* Without a room nothing is protected, so every change counts. */
-	if (strcmp(p->name, PROVIDER_UNSANDBOXED) == 0)
+	if (!provider_makes_room(p->name))
 		s->look.kept_n = 0;
 	if (r == 0)
 		r = p->create(p, &s->spec, &s->room, err);

@@ -11,15 +11,17 @@
 
 /* How a provider fails, if it does. */
 enum fault {
-	WORKS,
 	NO_PROGRAM, /* it is not installed */
-	NO_PROBE,   /* it cannot work here */
-	NO_ROOM,    /* it could work here, and makes no room all the same */
-	NO_OWNERS,  /* it may work here, and the system refuses something */
-	IN_DOUBT    /* it may work here, and makes no room for another reason */
+	WORKS,
+	NO_PROBE,  /* it cannot work here */
+	NO_ROOM,   /* it could work here, and makes no room all the same */
+	NO_OWNERS, /* it may work here, and the system refuses something */
+	IN_DOUBT   /* it may work here, and makes no room for another reason */
 };
 
-static const char *const names[] = {"native", "podman", "docker", PROVIDER_UNSANDBOXED};
+enum { NAMES_N = 5 };
+static const char *const names[NAMES_N] = {
+	"native", "podman", "docker", PROVIDER_UNSANDBOXED, PROVIDER_LANDLOCK};
 static const enum fault *faults; /* of each of them */
 static bool inside;              /* a sandbox, where the programs of one are */
 static char done[256];
@@ -63,7 +65,8 @@ static int create(struct supervisor *s, const struct provider *p, struct cloche_
 
 static const struct provider providers[] = {{.name = "native", .probe = probe},
 	{.name = "podman", .probe = probe}, {.name = "docker", .probe = probe},
-	{.name = PROVIDER_UNSANDBOXED, .probe = probe}};
+	{.name = PROVIDER_UNSANDBOXED, .probe = probe},
+	{.name = PROVIDER_LANDLOCK, .probe = probe}};
 
 /* Instead of the real ones (meson.build). */
 const struct provider *__wrap_provider_find(struct str name, struct cloche_err *err);
@@ -106,7 +109,7 @@ static void check_choice(
 
 static void the_usual_one_is_just_tried(void)
 {
-	static const enum fault none[] = {WORKS, WORKS, WORKS, WORKS};
+	static const enum fault none[NAMES_N] = {WORKS, WORKS, WORKS, WORKS};
 
 	check_choice("", none, "native!", 0, NULL);
 	check_choice("auto", none, "native!", 0, NULL);
@@ -115,10 +118,10 @@ static void the_usual_one_is_just_tried(void)
 
 static void others_come_in_their_order(void)
 {
-	static const enum fault one[] = {NO_PROBE, WORKS, WORKS, WORKS},
-				two[] = {NO_PROBE, NO_PROBE, WORKS, WORKS},
-				no_room[] = {NO_PROBE, NO_ROOM, WORKS, WORKS},
-				missing[] = {NO_PROBE, NO_PROGRAM, WORKS, WORKS};
+	static const enum fault one[NAMES_N] = {NO_PROBE, WORKS, WORKS, WORKS},
+				two[NAMES_N] = {NO_PROBE, NO_PROBE, WORKS, WORKS},
+				no_room[NAMES_N] = {NO_PROBE, NO_ROOM, WORKS, WORKS},
+				missing[NAMES_N] = {NO_PROBE, NO_PROGRAM, WORKS, WORKS};
 
 	check_choice("auto", one, "native! native? podman? podman!", 0,
 		"provider podman makes the sandbox, as others do not work: native: native fails");
@@ -135,9 +138,9 @@ static void others_come_in_their_order(void)
 /* What was asked for is at fault: whoever isolates less is not asked for the same. */
 static void a_wish_is_not_passed_on(void)
 {
-	static const enum fault how[] = {NO_ROOM, WORKS, WORKS, WORKS},
-				here[] = {NO_PROBE, WORKS, WORKS, WORKS},
-				doubt[] = {IN_DOUBT, WORKS, WORKS, WORKS};
+	static const enum fault how[NAMES_N] = {NO_ROOM, WORKS, WORKS, WORKS},
+				here[NAMES_N] = {NO_PROBE, WORKS, WORKS, WORKS},
+				doubt[NAMES_N] = {IN_DOUBT, WORKS, WORKS, WORKS};
 
 	check_choice("auto", doubt, "native! native?", E_DENIED, "no room of native");
 	check_choice("auto", how, "native! native?", E_DENIED, "no room of native");
@@ -150,8 +153,8 @@ static void a_wish_is_not_passed_on(void)
 
 static void none_works(void)
 {
-	static const enum fault all[] = {NO_PROBE, NO_PROBE, NO_PROBE, WORKS},
-				alone[] = {NO_PROBE, NO_PROGRAM, NO_PROGRAM, WORKS};
+	static const enum fault all[NAMES_N] = {NO_PROBE, NO_PROBE, NO_PROBE, WORKS},
+				alone[NAMES_N] = {NO_PROBE, NO_PROGRAM, NO_PROGRAM, WORKS};
 
 	check_choice("auto", all, "native! native? podman? docker?", E_UNSUPPORTED,
 		"no provider works here: native: native fails; podman: no podman here; docker: no "
@@ -162,7 +165,7 @@ static void none_works(void)
 /* An engine that works is no reason to go without it. */
 static void none_makes_it(void)
 {
-	static const enum fault how[] = {NO_PROBE, NO_PROBE, NO_ROOM, WORKS};
+	static const enum fault how[NAMES_N] = {NO_PROBE, NO_PROBE, NO_ROOM, WORKS};
 	static const char said[] = "no provider makes this sandbox: native: native fails; podman: "
 				   "no podman here; docker: no room of docker";
 
@@ -174,9 +177,9 @@ static void none_makes_it(void)
 /* Only if the person allows it, and only if nothing else works. */
 static void without_isolation(void)
 {
-	static const enum fault all[] = {NO_PROBE, NO_PROBE, NO_PROGRAM, WORKS},
-				even_that[] = {NO_PROBE, NO_PROGRAM, NO_PROGRAM, NO_ROOM},
-				owners[] = {NO_OWNERS, NO_PROGRAM, NO_PROGRAM, WORKS};
+	static const enum fault all[NAMES_N] = {NO_PROBE, NO_PROBE, NO_PROGRAM, WORKS},
+				even_that[NAMES_N] = {NO_PROBE, NO_PROGRAM, NO_PROGRAM, NO_ROOM},
+				owners[NAMES_N] = {NO_OWNERS, NO_PROGRAM, NO_PROGRAM, WORKS};
 
 	check_choice(PROVIDER_AUTO_OR_NONE, owners, "native! native? subprocess!", 0,
 		"provider subprocess makes the sandbox, as others do not work: native: native "
@@ -188,11 +191,31 @@ static void without_isolation(void)
 		"no room of subprocess");
 }
 
+/* Before nothing at all, and only where no higher wall can be had. */
+static void low_walls(void)
+{
+	static const enum fault last[NAMES_N] = {NO_PROBE, NO_PROBE, NO_PROGRAM, WORKS, WORKS},
+				engine[NAMES_N] = {NO_PROBE, NO_PROGRAM, NO_ROOM, WORKS, WORKS},
+				lacking[NAMES_N] = {
+					NO_PROBE, NO_PROGRAM, NO_PROGRAM, WORKS, NO_PROBE};
+	static const char said[] = "provider landlock makes the sandbox, as others do not work: "
+				   "native: native fails; podman: no podman here";
+
+	check_choice("auto", last, "native! native? podman? landlock? landlock!", 0, said);
+	check_choice(PROVIDER_AUTO_OR_NONE, last, "native! native? podman? landlock? landlock!", 0,
+		said);
+	check_choice("auto", engine, "native! native? docker? docker!", E_UNSUPPORTED,
+		"no provider makes this sandbox: native: native fails; docker: no room of docker");
+	check_choice(PROVIDER_AUTO_OR_NONE, lacking, "native! native? landlock? subprocess!", 0,
+		"provider subprocess makes the sandbox, as others do not work: native: native "
+		"fails; landlock: no landlock here");
+}
+
 static void a_named_one_is_the_only_one(void)
 {
-	static const enum fault none[] = {WORKS, WORKS, WORKS, WORKS},
-				how[] = {WORKS, WORKS, NO_ROOM, WORKS},
-				missing[] = {WORKS, NO_PROGRAM, WORKS, WORKS};
+	static const enum fault none[NAMES_N] = {WORKS, WORKS, WORKS, WORKS},
+				how[NAMES_N] = {WORKS, WORKS, NO_ROOM, WORKS},
+				missing[NAMES_N] = {WORKS, NO_PROGRAM, WORKS, WORKS};
 
 	check_choice("podman", none, "podman!", 0, NULL);
 	check_choice("none", none, "subprocess!", 0, NULL);
@@ -209,6 +232,7 @@ int main(void)
 	run_test(none_works);
 	run_test(none_makes_it);
 	run_test(without_isolation);
+	run_test(low_walls);
 	run_test(a_named_one_is_the_only_one);
 	return tap_done();
 }

@@ -94,7 +94,7 @@ void cloche_provider_each(cloche_provider_fn fn, void *user)
 	for (size_t i = 0; names[i]; i++) {
 		struct provider_look look;
 
-		look_at_provider(names[i], i < PROVIDERS_AUTO, &look);
+		look_at_provider(names[i], provider_is_auto(names[i]), &look);
 		tell_provider(fn, &look.status, user);
 	}
 }
@@ -111,8 +111,8 @@ static int look_at_providers(struct status *s, struct cloche_err *err)
 	if (!s->providers || !s->list)
 		return err_nomem(err);
 	for (; s->providers_n < n; s->providers_n++)
-		look_at_provider(s->names[s->providers_n], s->providers_n < PROVIDERS_AUTO,
-			&s->providers[s->providers_n]);
+		look_at_provider(s->names[s->providers_n],
+			provider_is_auto(s->names[s->providers_n]), &s->providers[s->providers_n]);
 	return 0;
 }
 

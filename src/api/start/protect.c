@@ -265,6 +265,9 @@ int protect_own_file(struct room_spec *ret, size_t mount, int file, struct cloch
 		r = protect_add(&p, rest, &st, FIND_READ_ONLY);
 	if (r == 0 && full)
 		return err_set(err, E_LIMIT, "there are too many mounts to keep the network log");
+	/* A provider that cannot keep it read-only refuses it: it is not just taken care of. */
+	if (r == 0)
+		ret->mounts[ret->mounts_n - 1].found = false;
 	return r;
 }
 

@@ -45,7 +45,7 @@ static int task_refuse_covered(const cloche_task *task, const cloche_sandbox *sb
 
 static bool has_no_room(const cloche_sandbox *sb)
 {
-	return sb->provider && strcmp(sb->provider, PROVIDER_UNSANDBOXED) == 0;
+	return sb->provider && !provider_makes_room(sb->provider);
 }
 
 /* Without a room the state is not in the room's home, so let the variables that name its place

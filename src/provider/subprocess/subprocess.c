@@ -2,7 +2,9 @@
 /* Theory of operation: there is no room. Instead of process 1, a process of the host runs
  * (init/plain.c), with the user's files and network as far as Landlock does not restrict them.
  * Everything that it starts descends from it, which is how these processes are found and ended.
- * This is for machines where nothing else works, and for trusted commands; every result says so. */
+ * This is for machines where nothing else works, and for trusted commands; every result says so.
+ * What provider landlock adds is in landlock.c. */
+#include "provider/subprocess/subprocess.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -32,17 +34,6 @@ enum { LANDLOCK_NET = 4 /* the ABI that can deny TCP */ };
 
 #define HOME_DIR "home"
 
-struct subprocess {
-	struct room base; /* first; its watch_fd is a pidfd */
-	char *id;
-	struct room_usage usage; /* the last reading */
-};
-
-static struct subprocess *subprocess(struct room *r)
-{
-	return container_of(r, struct subprocess, base);
-}
-
 static int subprocess_probe(
 	const struct provider *p, struct provider_about *ret, struct cloche_err *err)
 {
@@ -51,7 +42,7 @@ static int subprocess_probe(
 
 /* Its home is in the directory of the sandbox, so the record must not be empty: that directory is
  * made only if there is something to record. */
-static int subprocess_plan(const struct provider *p, const struct room_spec *spec, struct buf *out,
+int subprocess_plan(const struct provider *p, const struct room_spec *spec, struct buf *out,
 	struct cloche_err *err)
 {
 	int r = room_spec_check(spec, err);
@@ -61,7 +52,7 @@ static int subprocess_plan(const struct provider *p, const struct room_spec *spe
 	return buf_printf(out, "%s\n", spec->id) < 0 ? err_nomem(err) : 0;
 }
 
-static int subprocess_record(const struct room *r, struct buf *out, struct cloche_err *err)
+int subprocess_record(const struct room *r, struct buf *out, struct cloche_err *err)
 {
 	const struct subprocess *s = (const struct subprocess *)r;
 
@@ -69,36 +60,52 @@ static int subprocess_record(const struct room *r, struct buf *out, struct cloch
 }
 
 /* Its init ends everything if its supervisor dies, and the directory belongs to the sandbox. */
-static int subprocess_reap(const struct provider *p, struct str record, struct cloche_err *err)
+int subprocess_reap(const struct provider *p, struct str record, struct cloche_err *err)
 {
 	return 0;
 }
 
 /* --- what it is asked for --- */
 
-static int refuse(const char *what, const char *advice, struct cloche_err *err)
+static int refuse(
+	const struct provider *p, const char *what, const char *advice, struct cloche_err *err)
 {
-	err_set(err, E_UNSUPPORTED, "provider subprocess makes no room: %s", what);
+	err_set(err, E_UNSUPPORTED, "provider %s makes no room: %s", p->name, what);
 	err_hint(err, "%s, or use another provider", advice);
 	return -E_UNSUPPORTED;
 }
 
-static int check(const struct room_spec *spec, struct cloche_err *err)
+static int check_network(
+	const struct provider *p, const struct room_spec *spec, struct cloche_err *err)
 {
+	if (subprocess_is_guarded(p))
+		return spec->net == ROOM_NET_HOST
+			       ? refuse(p, "the machine's network is kept away from all in it",
+					 "leave --net host out", err)
+			       : 0;
 	if (spec->net == ROOM_NET_GATEWAY || (spec->masked && spec->net != ROOM_NET_HOST))
-		return refuse(
+		return refuse(p,
 			"what is allowed and secrets cannot be held to without a network of its "
 			"own",
 			"say --net host to run it with the machine's network and without secrets",
 			err);
+	return 0;
+}
+
+static int check(const struct provider *p, const struct room_spec *spec, struct cloche_err *err)
+{
+	int r = check_network(p, spec, err);
+
+	if (r < 0)
+		return r;
 	if (spec->root != ROOM_ROOT_HOST)
-		return refuse("it has no root of its own", "leave --root out", err);
+		return refuse(p, "it has no root of its own", "leave --root out", err);
 	if (!spec->own_user && (spec->uid != geteuid() || spec->gid != getegid()))
-		return refuse("its commands are you", "leave --user out", err);
+		return refuse(p, "its commands are you", "leave --user out", err);
 	if (spec->nested)
-		return refuse("nothing can be nested in it", "leave --nested out", err);
+		return refuse(p, "nothing can be nested in it", "leave --nested out", err);
 	if (spec->keep_dir)
-		return refuse("changes are the machine's", "leave --keep-changes out", err);
+		return refuse(p, "changes are the machine's", "leave --keep-changes out", err);
 	return 0;
 }
 
@@ -118,7 +125,7 @@ static int check_limits(struct room *room, const struct room_limits *l, struct c
 	int r = 0;
 
 	for (size_t i = 0; i < LIMITS_N && r == 0; i++) {
-		const struct limit_way *way = &limits[i];
+		const struct limit_way *way = &room->provider->limits[i];
 
 		if (!limit_value(l, way->limit) || !way->text)
 			continue;
@@ -130,8 +137,11 @@ static int check_limits(struct room *room, const struct room_limits *l, struct c
 
 static int note_walls(struct room *room, const struct room_spec *spec, struct cloche_err *err)
 {
-	int abi = landlock_abi();
-	int r = room_add_unenforced(room,
+	int abi = landlock_abi(), r;
+
+	if (subprocess_is_guarded(room->provider))
+		return room_add_unenforced(room, landlock_walls, err);
+	r = room_add_unenforced(room,
 		abi > 0 ? "not isolated: provider subprocess runs it on this machine, kept to its "
 			  "files by Landlock alone, which guards neither unix sockets nor modes, "
 			  "owners and times of files"
@@ -151,47 +161,41 @@ static int note_walls(struct room *room, const struct room_spec *spec, struct cl
 
 /* --- its arguments --- */
 
-struct args {
-	char **v;
-	bool failed;
-	struct program_fd fds[ROOM_MAX_MOUNTS + 1]; /* the first is its control socket */
-	size_t fds_n;
-};
-
-static void add(struct args *a, const char *text)
+void plain_add(struct plain_args *a, const char *text)
 {
 	a->failed |= strv_add(&a->v, str_from(text)) < 0;
 }
 
-static void add_limits(struct args *a, const struct room_limits *l)
+static void add_limits(
+	struct plain_args *a, const struct limit_way *ways, const struct room_limits *l)
 {
 	char word[NARROW_WORD];
 
 	for (size_t i = 0; i < LIMITS_N; i++) {
-		uint64_t value = limit_value(l, limits[i].limit);
+		uint64_t value = limit_value(l, ways[i].limit);
 
-		if (limits[i].means != LIMIT_BY_RESOURCE || !value)
+		if (ways[i].means != LIMIT_BY_RESOURCE || !value)
 			continue;
-		narrow_put_word(limits[i].number, value, word);
-		add(a, word);
+		narrow_put_word(ways[i].number, value, word);
+		plain_add(a, word);
 	}
 }
 
 /* A source goes as a descriptor, as its path may lead elsewhere by then (INV-NAMED-ONCE). */
-static void add_source(struct args *a, const struct room_mount *m)
+static void add_source(struct plain_args *a, const struct room_mount *m)
 {
 	int to = ROOM_CONTROL_FD + (int)a->fds_n;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", to);
 	a->fds[a->fds_n++] = (struct program_fd){m->fd, to};
-	add(a, m->ro ? "ro" : "rw");
-	add(a, path);
+	plain_add(a, m->ro ? "ro" : "rw");
+	plain_add(a, path);
 }
 
 /* If Landlock allows writing to a directory, it allows that in everything below it. */
-static int check_nested(const struct room_spec *spec, const struct judged_source *sources, size_t i,
-	struct cloche_err *err)
+static int check_nested(const struct provider *p, const struct room_spec *spec,
+	const struct judged_source *sources, size_t i, struct cloche_err *err)
 {
 	const struct room_mount *m = &spec->mounts[i];
 	char text[2 * PATH_MAX + 64];
@@ -203,7 +207,7 @@ static int check_nested(const struct room_spec *spec, const struct judged_source
 			continue;
 		snprintf(text, sizeof(text), "%s cannot be read-only in %s, which is not",
 			m->target, above->target);
-		return refuse(text, "mount less for writing", err);
+		return refuse(p, text, "mount less for writing", err);
 	}
 	return 0;
 }
@@ -218,7 +222,7 @@ static bool is_in_place(const struct room_mount *m, const struct judged_source *
 
 /* A target other than the source's own path works only for a working directory: that of the
  * workspace. */
-static int add_mounts(struct args *a, const struct room_spec *spec,
+static int add_mounts(struct plain_args *a, const struct provider *p, const struct room_spec *spec,
 	const struct judged_source *sources, struct cloche_err *err)
 {
 	char text[2 * PATH_MAX + 64];
@@ -228,14 +232,13 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 		const struct room_mount *m = &spec->mounts[i];
 
 		/* Landlock cannot guard a part of what it opens. What nobody has named is looked
-		 * at by the supervisor at the end. (Without a gateway there is no network log to
-		 * guard.) */
-		r = m->guard && !m->found ? check_nested(spec, sources, i, err) : 0;
+		 * at by the supervisor at the end. */
+		r = m->guard && !m->found ? check_nested(p, spec, sources, i, err) : 0;
 		if (r < 0)
 			return r;
 		if (!sources[i].path)
 			continue;
-		r = check_nested(spec, sources, i, err);
+		r = check_nested(p, spec, sources, i, err);
 		if (r < 0)
 			return r;
 		add_source(a, m);
@@ -244,11 +247,11 @@ static int add_mounts(struct args *a, const struct room_spec *spec,
 		if (strncmp(m->target, "/workspace", strlen("/workspace")) != 0) {
 			snprintf(text, sizeof(text), "it cannot show %s at %s", m->source,
 				m->target);
-			return refuse(text, "mount it where it is", err);
+			return refuse(p, text, "mount it where it is", err);
 		}
-		add(a, "at");
-		add(a, m->target);
-		add(a, sources[i].path);
+		plain_add(a, "at");
+		plain_add(a, m->target);
+		plain_add(a, sources[i].path);
 	}
 	return 0;
 }
@@ -261,37 +264,49 @@ static bool has_workspace(const struct room_spec *spec)
 	return false;
 }
 
-static int make_home(const char *id, struct args *a, struct cloche_err *err)
+int plain_make_dir(struct plain_args *a, const char *id, const char *name, struct cloche_err *err)
 {
-	_cleanup_fd_ int base = rundir_open(err), home = -1;
-	char name[ROOM_ID_MAX + sizeof("/" HOME_DIR)], path[PATH_MAX];
-	int r;
+	_cleanup_fd_ int base = rundir_open(err);
+	char path[ROOM_ID_MAX + 16], real[PATH_MAX];
+	int dir, r;
 
 	if (base < 0)
 		return base;
-	snprintf(name, sizeof(name), "%s/" HOME_DIR, id);
-	if (mkdirat(base, name, 0700) < 0)
-		return err_sys(err, errno, "make a home for the command");
-	home = openat(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = home < 0 ? -errno : fd_path(home, path);
-	if (r < 0)
-		return err_sys(err, -r, "find the home of the command");
-	add(a, "home");
-	add(a, path);
-	return 0;
+	snprintf(path, sizeof(path), "%s/%s", id, name);
+	if (mkdirat(base, path, 0700) < 0)
+		return err_sys(err, errno, "make a directory %s", name);
+	dir = openat(base, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = dir < 0 ? -errno : fd_path(dir, real);
+	if (r < 0) {
+		fd_close(dir);
+		return err_sys(err, -r, "find a directory %s", name);
+	}
+	plain_add(a, name);
+	plain_add(a, real);
+	return dir;
 }
 
-static void remove_home(const char *id)
+static int make_home(const char *id, struct plain_args *a, struct cloche_err *err)
+{
+	int dir = plain_make_dir(a, id, HOME_DIR, err);
+
+	fd_close(dir);
+	return MIN(dir, 0);
+}
+
+static void remove_dirs(const char *id)
 {
 	_cleanup_fd_ int base = rundir_open(NULL), dir = -1;
 
 	dir = base < 0 ? -1 : openat(base, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir >= 0)
-		(void)fs_remove_tree(dir, HOME_DIR);
+	if (dir < 0)
+		return;
+	(void)fs_remove_tree(dir, HOME_DIR);
+	(void)fs_remove_tree(dir, PLAIN_TRUST_DIR);
 }
 
-static int start(
-	struct subprocess *s, const struct room_spec *spec, struct args *a, struct cloche_err *err)
+static int start(struct subprocess *s, const struct room_spec *spec, struct plain_args *a,
+	struct cloche_err *err)
 {
 	char *no_environment[] = {NULL};
 	int control[2], r = fd_socketpair(SOCK_STREAM, control);
@@ -315,26 +330,30 @@ static int start(
 static int make(struct subprocess *s, const struct room_spec *spec, struct cloche_err *err)
 {
 	struct judged_source *sources = NULL;
-	struct args a = {.fds_n = 1};
+	struct plain_args a = {.fds_n = 1, .own = -1};
 	int r = judge_sources(spec, &sources, err);
 
-	add(&a, "cloche-init");
-	add(&a, "plain");
+	plain_add(&a, "cloche-init");
+	plain_add(&a, "plain");
 	if (r == 0)
 		r = make_home(spec->id, &a, err);
 	if (r == 0) {
-		add(&a, "ro");
-		add(&a, spec->init_path);
+		plain_add(&a, "ro");
+		plain_add(&a, spec->init_path);
 		if (spec->net == ROOM_NET_HOST)
-			add(&a, "tcp");
+			plain_add(&a, "tcp");
 		if (!has_workspace(spec))
-			add(&a, "at-home");
-		add_limits(&a, &spec->limits);
-		r = add_mounts(&a, spec, sources, err);
+			plain_add(&a, "at-home");
+		add_limits(&a, s->base.provider->limits, &spec->limits);
+		if (subprocess_is_guarded(s->base.provider))
+			r = landlock_furnish(s, spec, &a, err);
 	}
+	if (r == 0)
+		r = add_mounts(&a, s->base.provider, spec, sources, err);
 	if (r == 0)
 		r = a.failed ? err_nomem(err) : start(s, spec, &a, err);
 	strv_free(a.v);
+	fd_close(a.own);
 	judged_free(sources, spec->mounts_n);
 	return r;
 }
@@ -354,7 +373,7 @@ static void kill_below(pid_t root)
 	}
 }
 
-static int subprocess_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
+int subprocess_usage(struct room *room, struct room_usage *ret, struct cloche_err *err)
 {
 	struct subprocess *s = subprocess(room);
 	struct room_usage now;
@@ -365,7 +384,7 @@ static int subprocess_usage(struct room *room, struct room_usage *ret, struct cl
 	return 0;
 }
 
-static int subprocess_kill(struct room *room, int sig, struct cloche_err *err)
+int subprocess_kill(struct room *room, int sig, struct cloche_err *err)
 {
 	struct room_usage usage;
 
@@ -382,7 +401,7 @@ static int subprocess_kill(struct room *room, int sig, struct cloche_err *err)
 	return 0;
 }
 
-static int subprocess_wait(struct room *room, struct room_exit *ret, struct cloche_err *err)
+int subprocess_wait(struct room *room, struct room_exit *ret, struct cloche_err *err)
 {
 	int r = room_reap(room, NULL, err);
 
@@ -391,14 +410,14 @@ static int subprocess_wait(struct room *room, struct room_exit *ret, struct cloc
 	return r;
 }
 
-static int subprocess_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
+int subprocess_kill_tree(struct room *room, pid_t pid, struct cloche_err *err)
 {
 	if (room->reaped || pid <= 1 || pid == room->pid || !proctree_kill(room->pid, false, pid))
 		return err_set(err, E_NOT_FOUND, "there is no process %d", (int)pid);
 	return 0;
 }
 
-static struct room *subprocess_destroy(struct room *room)
+struct room *subprocess_destroy(struct room *room)
 {
 	struct subprocess *s;
 	struct room_exit ending;
@@ -411,27 +430,29 @@ static struct room *subprocess_destroy(struct room *room)
 		(void)subprocess_wait(room, &ending, NULL);
 	}
 	if (s->id)
-		remove_home(s->id);
+		remove_dirs(s->id);
 	room_done(room);
+	fd_close(s->gateway_fd);
 	free(s->id);
 	free(s);
 	return NULL;
 }
 
-static int subprocess_create(const struct provider *p, const struct room_spec *spec,
-	struct room **ret, struct cloche_err *err)
+int subprocess_create(const struct provider *p, const struct room_spec *spec, struct room **ret,
+	struct cloche_err *err)
 {
 	struct subprocess *s;
 	int r = room_spec_check(spec, err);
 
 	if (r == 0)
-		r = check(spec, err);
+		r = check(p, spec, err);
 	if (r < 0)
 		return r;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_nomem(err);
 	room_init(&s->base, p);
+	s->gateway_fd = -1;
 	s->base.uid = geteuid();
 	s->base.gid = getegid();
 	s->id = strdup(spec->id);
