@@ -9,6 +9,7 @@
 struct doctor {
 	bool json, colour;
 	json_t *checks;
+	bool lacks; /* something that native needs */
 };
 
 static const struct option options[] = {
@@ -31,6 +32,7 @@ static void doctor_show(const cloche_check *check, void *user)
 {
 	struct doctor *d = user;
 
+	d->lacks |= check->state == CLOCHE_CHECK_MISSING;
 	if (d->json) {
 		json_array_append_new(
 			d->checks, json_pack("{s:s, s:s, s:s, s:s}", "name", check->name, "state",
@@ -55,8 +57,11 @@ static int main_doctor(void *ctx, const struct operands *operands, cloche_err *e
 	if (r >= 0 && d->json)
 		json_print(json_pack("{s:b, s:O}", "ok", r == 0, "checks", d->checks));
 	else if (r >= 0)
-		printf("%s\n", r == 0 ? "a sandbox can be made here"
-				      : "no sandbox can be made here: see what is missing above");
+		printf("%s\n", r != 0 ? "no sandbox can be made here: see what is missing above"
+			       : d->lacks
+				       ? "only provider landlock makes a sandbox here: see what is "
+					 "missing above"
+				       : "a sandbox can be made here");
 	json_decref(d->checks);
 	return r;
 }

@@ -19,7 +19,8 @@ typedef struct cloche_check {
 } cloche_check;
 
 /* Run every check and call fn with each result. The strings are borrowed for the call. Return 0 if
- * a sandbox can be made here, 1 if not, negative on failure. Nothing is left behind. */
+ * a sandbox can be made here (by provider "landlock" alone, if a check is missing), 1 if not,
+ * negative on failure. Nothing is left behind. */
 CLOCHE_API int cloche_doctor(
 	void (*fn)(const cloche_check *check, void *user), void *user, cloche_err *err);
 
