@@ -14,6 +14,8 @@ from testlib import Authority, clean_env, expect, run_cloche
 
 NAMES = ["api.test", "git.test", "crates.test", "deb.test", "npm.test"]
 BAD = "bad.test"
+# Its rooms have the machine's paths.
+IN_PLACE = clean_env().get("CLOCHE_PROVIDER") == "landlock"
 H2 = "h2.test"
 HELLO = "hello from the origin"
 
@@ -138,7 +140,7 @@ class Site:
         os.chmod(folder, 0o755)
         self.options = ["--no-workspace", "--upstream-ca", self.ca, "--timeout", "100s", "--limits",
                         "best-effort", "--allow", BAD, "--connect-to", bad.connect_to(),
-                        "--mount", self.files + ":/files:ro"]
+                        "--mount", self.files + (":%s:ro" % self.files if IN_PLACE else ":/files:ro")]
         for n in NAMES:
             self.options += ["--allow", n, "--connect-to",
                              "%s:443:127.0.0.1:%d" % (n, server.server_address[1])]
@@ -162,6 +164,8 @@ class Site:
             self.h2.wait()
 
     def run(self, command, *options, **kw):
+        if IN_PLACE:
+            command = command.replace("/tmp", "$TMPDIR").replace("/files", self.files)
         return run_cloche(["run"] + self.options + list(options) + ["--", "sh", "-c", command],
                           timeout=120, **kw)
 
