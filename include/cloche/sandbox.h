@@ -53,20 +53,22 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
 
 /* Set an option by its name, as on the command line (cloche-run(1)): the value is ignored if the
  * option takes none. Options that can be repeated add to earlier values. NULL takes away a limit or
- * a time, and keep-changes, dns, offline, runtime, venv, package-manager, record and record-sync.
- * CLOCHE_E_USAGE: the name is unknown, or the value is not right. Some options need more to be
- * said:
+ * a time, and keep-changes, dns, offline, place, runtime, venv, package-manager, record and
+ * record-sync. CLOCHE_E_USAGE: the name is unknown, or the value is not right. Some options need
+ * more to be said:
  *
- *   provider      "auto" (native, or podman, docker or landlock if that does not work), "native",
- *                 "podman", "docker", "nerdctl", "srt" (native, for cloche/srt.h), "landlock"
- *                 (without namespaces, by Landlock and filters alone) or "subprocess" (aliases:
- *                 none, local), which is not a room: the command runs on this machine, and only
+ *   provider      "auto" (native; if it does not work, podman, docker or landlock), "native",
+ *                 "podman", "docker", "nerdctl", "ssh", "srt" (native, for cloche/srt.h),
+ *                 "landlock" (without namespaces, by Landlock and filters alone) or "subprocess"
+ *                 (none, local), which is not a room: the command runs on this machine, and only
  *                 Landlock limits which files it can access. "auto+subprocess" is auto, with
  *                 subprocess if nothing else works. Other names are programs of other providers:
  *                 the NAME of cloche-provider-NAME in a directory of $CLOCHE_PROVIDER_PATH, or an
  *                 absolute path (docs/design/provider-protocol.md; docs/design/providers.md says
  *                 what each provider can do). "e2b" and "cloudflare" are known names, but a run
  *                 with one of them fails with CLOCHE_E_UNSUPPORTED in this version.
+ *   place         where "ssh" makes the room: what ssh(1) takes as its destination; for other
+ *                 providers in their own words, at most 512 bytes. One without places refuses it.
  *   root          "host", the path of a directory, or "image:NAME" for a stored image
  *                 (cloche/image.h; CLOCHE_E_NOT_FOUND). An image's variables, working directory and
  *                 volumes apply unless others are set. cloche_run_new() puts the image's entrypoint

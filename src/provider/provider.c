@@ -140,6 +140,25 @@ int provider_about(const struct provider *p, struct provider_about *ret, struct 
 	return p->probe(p, ret, err);
 }
 
+int provider_check_place(const struct provider *p, const char *place, struct cloche_err *err)
+{
+	if (!place || p->probe_place)
+		return 0;
+	err_set(err, E_UNSUPPORTED, "provider %s makes rooms on this machine alone, not at %s",
+		p->name, place);
+	err_hint(err, "use --provider ssh, or leave --place out");
+	return -E_UNSUPPORTED;
+}
+
+int provider_about_place(const struct provider *p, const char *place, struct provider_about *ret,
+	struct cloche_err *err)
+{
+	int r = provider_check_place(p, place, err);
+
+	*ret = (struct provider_about){0};
+	return r == 0 && place ? p->probe_place(p, place, ret, err) : r;
+}
+
 struct room *room_free(struct room *r)
 {
 	return r ? r->provider->destroy(r) : NULL;

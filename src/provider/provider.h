@@ -113,6 +113,9 @@ struct provider {
 	/* Return 0 if a room could be made here, or an error that names the blocker and hints at
 	 * the remedy. Store in ret, which is empty, what it learns. */
 	int (*probe)(const struct provider *p, struct provider_about *ret, struct cloche_err *err);
+	/* The same for a room in another place; NULL: this provider has no places. */
+	int (*probe_place)(const struct provider *p, const char *place, struct provider_about *ret,
+		struct cloche_err *err);
 
 	/* Append lines of text that name what create might come to own on the host (a cgroup, a
 	 * container), for a record that is written before create is called. Append nothing if
@@ -208,6 +211,13 @@ DEFINE_CLEANUP(struct room, room_free)
 /* Probe it, and store in *ret what that tells. */
 _warn_unused_ int provider_about(
 	const struct provider *p, struct provider_about *ret, struct cloche_err *err);
+
+/* Fail if place is not NULL and the provider has no places. */
+_warn_unused_ int provider_check_place(
+	const struct provider *p, const char *place, struct cloche_err *err);
+/* Probe a place. */
+_warn_unused_ int provider_about_place(const struct provider *p, const char *place,
+	struct provider_about *ret, struct cloche_err *err);
 
 /* Probe it. *ret_surely: it could make a room, and nothing is left that the probe could not try. */
 _warn_unused_ int provider_works(

@@ -44,6 +44,7 @@ void room_spec_done(struct room_spec *s)
 	strv_free(s->places);
 	free(s->keep_dir);
 	free(s->init_path);
+	free(s->place);
 	free(s->host_home);
 	strv_free(s->opened);
 	room_spec_init(s);
@@ -230,6 +231,14 @@ static int check_whole_mount(const struct room_spec *s, size_t i, struct cloche_
 	return r == 0 && m->also ? check_mount(m->source, m->also, err) : r;
 }
 
+bool room_place_is_name(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f)
+			return false;
+	return s.n > 0 && s.n <= ROOM_PLACE_MAX;
+}
+
 bool room_user_is_name(struct str s)
 {
 	return s.n > 0 && s.n <= ROOM_USER_MAX && !strchr("-.", s.p[0]) &&
@@ -261,6 +270,8 @@ int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 		r = check_user(s, err);
 	if (r < 0)
 		return r;
+	if (s->place && !room_place_is_name(str_from(s->place)))
+		return err_set(err, E_USAGE, "no place can have this name");
 	if (s->keep_dir && s->keep_dir[0] != '/')
 		return err_set(err, E_USAGE, "the place of changes has to be an absolute path");
 	if (!s->init_path || s->init_path[0] != '/')
@@ -336,6 +347,7 @@ static const struct message *room_limits_message(void)
 	F(OPTIONAL, user, .max = ROOM_USER_MAX)                                                    \
 	F(BOOL, own_user)                                                                          \
 	F(OPTIONAL, init_path, .max = MAX_PATH)                                                    \
+	F(OPTIONAL, place, .max = ROOM_PLACE_MAX)                                                  \
 	F(OPTIONAL, host_home, .max = MAX_PATH)                                                    \
 	F(STRV, opened, .max = MAX_PATH, .max_n = ROOM_MAX_OPENED)
 

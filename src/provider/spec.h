@@ -19,6 +19,7 @@ enum {
 	ROOM_MAX_PLACES = 256,
 	ROOM_USER_MAX = 32, /* as useradd(8) */
 	ROOM_ID_MAX = 64,   /* bytes of an id: [A-Za-z0-9_-], first not '-' */
+	ROOM_PLACE_MAX = 512,
 };
 
 enum room_root {
@@ -104,6 +105,8 @@ struct room_spec {
 		      * without any certificate, or no end within ten seconds, is an E_NETWORK error
 		      */
 	char *init_path; /* host path of the program that becomes process 1 */
+	char *place;     /* where the room is made, in the provider's words; NULL: on this machine
+			  */
 	char *host_home; /* the user's home directory, whose credentials are kept out */
 	char **opened;   /* paths of the host that stay writable although the host obeys them,
 			  * because the user asked for it (strv) */
@@ -157,6 +160,8 @@ char *room_spec_recorded(const struct room_spec *s, const char *path);
 /* Return whether this may be the name of a user or group: it becomes a field of /etc/passwd and a
  * part of a path. */
 bool room_user_is_name(struct str s);
+/* Return whether a place may be called so: any text without control characters. */
+bool room_place_is_name(struct str s);
 
 /* Check what does not depend on the machine: id, paths, ranges. Every provider calls this first, as
  * the spec may come over a socket. */

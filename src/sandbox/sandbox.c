@@ -61,6 +61,14 @@ int sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
 	return r < 0 ? r : set_string(&sb->provider, found, err);
 }
 
+int sandbox_set_place(cloche_sandbox *sb, const char *place, cloche_err *err)
+{
+	if (place && !room_place_is_name(str_from(place)))
+		return err_set(err, E_USAGE,
+			"--place: use up to %d bytes without control characters", ROOM_PLACE_MAX);
+	return set_string(&sb->place, place, err);
+}
+
 int cloche_sandbox_allow_unsandboxed(cloche_sandbox *sb, cloche_err *err)
 {
 	return strcmp(sb->provider, "auto") == 0

@@ -152,6 +152,7 @@ _warn_unused_ int sandbox_set_keep_changes(
 	cloche_sandbox *sb, const char *value, struct cloche_err *err);
 _warn_unused_ int sandbox_set_provider(
 	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_place(cloche_sandbox *sb, const char *value, struct cloche_err *err);
 _warn_unused_ int sandbox_set_network_log(
 	cloche_sandbox *sb, const char *value, struct cloche_err *err);
 _warn_unused_ int sandbox_set_name(cloche_sandbox *sb, const char *value, struct cloche_err *err);

@@ -47,6 +47,7 @@ static const struct {
 	{"nested", NULL, NULL, false},
 	{"network-log", "/tmp/log", NULL, false},
 	{"provider", "native", "wasm", false},
+	{"place", "me@build.test", "a\nb", false},
 	{"name", "d_v", "_dev", false},
 	{"ttl", "1h", "1x", false},
 	{"label", "team=core", "team", true},

@@ -121,8 +121,16 @@ int choose_provider(struct supervisor *s, create_fn create, struct cloche_err *e
 
 	if (r < 0)
 		return r;
+	if ((strcmp(name, "auto") == 0 || strcmp(name, PROVIDER_AUTO_OR_NONE) == 0) &&
+		s->spec.place) {
+		err_set(err, E_USAGE, "--place %s: --provider has to say what makes rooms there",
+			s->spec.place);
+		err_hint(err, "for a machine that ssh reaches, use --provider ssh");
+		return -E_USAGE;
+	}
 	if (strcmp(name, "auto") == 0 || strcmp(name, PROVIDER_AUTO_OR_NONE) == 0)
 		return try_all(s, create, name[strlen("auto")] != '\0', err);
 	p = provider_find(str_from(name), err);
-	return p ? create(s, p, err) : -err->code;
+	r = p ? provider_check_place(p, s->spec.place, err) : -err->code;
+	return r < 0 ? r : create(s, p, err);
 }

@@ -173,6 +173,9 @@ static int make_room(const cloche_sandbox *sb, bool kept, const struct network_l
 	r = add_user(sb, ret, err);
 	if (r < 0)
 		return r;
+	r = set_string(&ret->place, sb->place, err);
+	if (r < 0)
+		return r;
 	ret->nested = sb->nested;
 	ret->masked = sb->secrets && cloche_secrets_count(sb->secrets) > 0;
 	ret->limits = sb->limits;

@@ -186,12 +186,18 @@ static int add_labels(struct buf *out, const struct room_spec *s)
 	return r;
 }
 
-static int begin(const char *id, struct buf *out)
+static int begin(const struct describe_which *which, struct buf *out)
 {
 	int r = 0;
 
 	LINE("cloche-provider", PROGRAM_PROTOCOL);
-	return id ? LINE("id", id) : r;
+	if (which->id)
+		LINE("id", which->id);
+	if (which->place)
+		LINE("place", which->place);
+	if (which->script)
+		LINE("far", which->script);
+	return r;
 }
 
 int describe_room(const struct room_spec *spec, const struct judged_source *sources,
@@ -204,7 +210,7 @@ int describe_room(const struct room_spec *spec, const struct judged_source *sour
 	if (r < 0)
 		return r;
 	snprintf(control, sizeof(control), "%s/" ROOMCTL_CONTROL_NAME, dir);
-	r = begin(spec->id, out);
+	r = begin(&(struct describe_which){.id = spec->id, .place = spec->place}, out);
 	LINE("hostname", ROOTFS_HOSTNAME);
 	if (cloche)
 		LINE("cloche", cloche);
@@ -220,9 +226,23 @@ int describe_room(const struct room_spec *spec, const struct judged_source *sour
 	return r < 0 ? err_set(err, E_LIMIT, "the description of the room is too long") : 0;
 }
 
-int describe_id(const char *id, struct buf *out)
+int describe_far(
+	const struct room_spec *spec, const char *script, struct buf *out, struct cloche_err *err)
 {
-	int r = begin(id, out);
+	int r = begin(&(struct describe_which){spec->id, spec->place, script}, out);
+
+	LINE("hostname", ROOTFS_HOSTNAME);
+	r = r == 0 ? add_labels(out, spec) : r;
+	if (spec->root == ROOM_ROOT_IMAGE && spec->image)
+		LINE("root", "image", spec->image);
+	r = r == 0 ? add_limits(out, &spec->limits) : r;
+	LINE("end");
+	return r < 0 ? err_set(err, E_LIMIT, "the description of the room is too long") : 0;
+}
+
+int describe_id(const struct describe_which *which, struct buf *out)
+{
+	int r = begin(which, out);
 
 	return LINE("end");
 }

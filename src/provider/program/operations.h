@@ -13,8 +13,8 @@
 #define PROGRAM_PROTOCOL "1"
 
 struct program_room {
-	struct nsroom ns; /* first; its control group is the container's, not ours to remove */
-	char *id;
+	struct nsroom ns;      /* first; its control group is the container's, not ours to remove */
+	char *id, *place;      /* place: NULL: none */
 	char **env;            /* environment variables for engines when the room was made (strv) */
 	struct buf uids, gids; /* its id maps, which never change (user_namespaces(7)) */
 	struct room_usage usage; /* the last reading */
@@ -27,6 +27,7 @@ struct process_ask {
 	char *const *env;   /* in addition to program_env() (strv); may be NULL */
 	int patience_sec;
 	const struct room_spec *spec; /* its given_up ends the run; NULL: nothing does */
+	bool far; /* the request has a line `far`: the program may become a stream */
 };
 /* One run of the program. The caller only keeps it. */
 struct process {
@@ -35,7 +36,7 @@ struct process {
 	pid_t pid;
 	int pidfd, to, from; /* its standard input and output; or -1 */
 	struct buf answer;
-	bool answered;
+	bool answered, is_stream;
 	int trouble; /* -errno; or 0 */
 	uint64_t until;
 };
@@ -47,7 +48,21 @@ bool process_wait(struct process *run, int other);
 /* Wait until the program has ended. If it answered with an error, fail with that error. */
 _warn_unused_ int process_end(
 	struct process *run, struct words_answer *ret, struct cloche_err *err);
-/* All of that at once. */
+/* What a program has become that answered `far`: a stream to the place where the room is made, from
+ * its first byte on. to and from do not block. */
+struct process_stream {
+	pid_t pid; /* a child of ours, and the leader of its group */
+	int pidfd, to, from;
+};
+#define PROCESS_STREAM_NONE ((struct process_stream){.pidfd = -1, .to = -1, .from = -1})
+/* As process_end(), for a request with `far`. Return 1 if the program has become a stream, which
+ * goes on; else 0 or an error. */
+_warn_unused_ int process_end_or_stream(struct process *run, struct words_answer *ret,
+	struct process_stream *ret_stream, struct cloche_err *err);
+/* Close the stream, and kill the program with all of its group. Return its status as of waitpid().
+ * Do nothing if it has been ended already. */
+int process_stream_end(struct process_stream *stream);
+/* Start the program and wait for its answer. */
 _warn_unused_ int process_run(const struct provider *p, const struct process_ask *ask,
 	struct words_answer *ret, struct cloche_err *err);
 /* Return the variables of env that tell engines what to work with (strv, heap). */
@@ -59,8 +74,17 @@ extern const struct limit_way program_limits[];
  * host. */
 _warn_unused_ int describe_room(const struct room_spec *spec, const struct judged_source *sources,
 	const char *dir, struct buf *out, struct cloche_err *err);
-/* The same for a room that may or may not exist: only its id, or nothing at all (NULL). */
-_warn_unused_ int describe_id(const char *id, struct buf *out);
+/* What every request may begin with; NULL: it is left out. script: what has to run in the other
+ * place, if the room is made there. */
+struct describe_which {
+	const char *id, *place, *script;
+};
+/* The same for a room that may or may not exist, or for none. */
+_warn_unused_ int describe_id(const struct describe_which *which, struct buf *out);
+/* Describe a room that is made at the other end of a stream: nothing in it is a path of this
+ * machine. */
+_warn_unused_ int describe_far(
+	const struct room_spec *spec, const char *script, struct buf *out, struct cloche_err *err);
 
 /* --- inside.c --- */
 enum { INSIDE_PLACE_MAX = 128 };

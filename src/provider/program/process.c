@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the program is run once for each request. It reads the request from a
  * socket, and its answer is read until it closes its output. The program is hostile: both its
- * answer and its time are limited; after that, it and its process group are killed. */
+ * answer and its time are limited; after that, it and its process group are killed.
+ *
+ * If the request has a line `far`, the program may become a stream. So its input stays open after
+ * the request, and its answer is read byte by byte: what follows the line `far` is the stream's. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -92,18 +95,21 @@ static void write_some(struct process *run)
 	if (n > 0)
 		run->ask.request = str_from_index(run->ask.request, (size_t)n);
 	/* The program may answer without reading everything. */
-	if (run->ask.request.n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		run->ask.request = STR_NULL;
+	if (run->ask.request.n == 0 && !run->ask.far)
 		run->to = fd_close(run->to);
 }
 
 static int read_some(struct process *run)
 {
+	size_t most = run->ask.far ? 1 : 4096;
 	char *at;
 	ssize_t n;
 
-	if (buf_reserve(&run->answer, 4096, &at) < 0)
+	if (buf_reserve(&run->answer, most, &at) < 0)
 		return -E2BIG;
-	n = read(run->from, at, 4096);
+	n = read(run->from, at, most);
 	if (n > 0)
 		buf_commit(&run->answer, (size_t)n);
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -111,13 +117,24 @@ static int read_some(struct process *run)
 	return 0;
 }
 
+/* The last line is read first, as this is called for each byte. */
+static bool is_whole(struct str text, struct words_answer *ret)
+{
+	const char *before = text.n > 1 ? memrchr(text.p, '\n', text.n - 1) : NULL;
+	struct str last = before ? str_from_index(text, (size_t)(before + 1 - text.p)) : text;
+
+	return str_ends(text, STR("\n")) && words_read_answer(last, ret) &&
+	       words_read_answer(text, ret);
+}
+
 /* Needed because processes that the program leaves behind may still hold its output. */
-static bool is_complete(const struct process *run)
+static void look_at_answer(struct process *run)
 {
 	struct words_answer a;
+	bool whole = is_whole(buf_str(&run->answer), &a);
 
-	return words_read_answer(buf_str(&run->answer), &a) &&
-	       buf_data(&run->answer)[buf_len(&run->answer) - 1] == '\n';
+	run->answered = run->from < 0 || whole;
+	run->is_stream = run->ask.far && run->from >= 0 && whole && a.far;
 }
 
 /* A supervisor has to ask whether its client has given up; in the library, a job is cancelled. */
@@ -131,12 +148,13 @@ static bool has_given_up(const struct process *run)
 	return may_give_up(run) && run->ask.spec->given_up(run->ask.spec->born_user);
 }
 
-/* Return 1 if the program has ended after its answer, 2 if other is readable, 0 if neither, or
- * -errno. */
+/* Return 1 if the program has ended after its answer or has become a stream, 2 if other is
+ * readable, 0 if neither, or -errno. */
 static int talk(struct process *run, int other)
 {
 	struct pollfd p[] = {{.fd = run->answered ? run->pidfd : run->from, .events = POLLIN},
-		{.fd = run->to, .events = POLLOUT}, {.fd = other, .events = POLLIN}};
+		{.fd = run->ask.request.n ? run->to : -1, .events = POLLOUT},
+		{.fd = other, .events = POLLIN}};
 	uint64_t now = clock_mono_usec(), left;
 	int r;
 
@@ -155,8 +173,8 @@ static int talk(struct process *run, int other)
 	if (!p[0].revents || run->answered)
 		return p[0].revents != 0;
 	r = read_some(run);
-	run->answered = run->from < 0 || is_complete(run);
-	return r;
+	look_at_answer(run);
+	return r < 0 ? r : run->is_stream;
 }
 
 bool process_wait(struct process *run, int other)
@@ -164,7 +182,7 @@ bool process_wait(struct process *run, int other)
 	int r;
 
 	do
-		r = talk(run, other);
+		r = run->is_stream ? 1 : talk(run, other);
 	while (r == 0);
 	run->trouble = r < 0 ? r : 0;
 	return r == 2;
@@ -196,6 +214,38 @@ static int judge(const struct provider *p, const char *verb, struct str text, in
 	return err ? -err->code : -E_PROTOCOL;
 }
 
+int process_end_or_stream(struct process *run, struct words_answer *ret,
+	struct process_stream *ret_stream, struct cloche_err *err)
+{
+	*ret = (struct words_answer){0};
+	if (run->trouble == 0)
+		(void)process_wait(run, -1);
+	if (run->trouble < 0 || !run->is_stream)
+		return process_end(run, ret, err);
+	(void)!words_read_answer(buf_str(&run->answer), ret);
+	buf_done(&run->answer);
+	*ret_stream = (struct process_stream){
+		.pid = run->pid, .pidfd = run->pidfd, .to = run->to, .from = run->from};
+	return 1;
+}
+
+int process_stream_end(struct process_stream *stream)
+{
+	int status = 0;
+
+	fd_close(stream->to);
+	fd_close(stream->from);
+	fd_close(stream->pidfd);
+	if (stream->pid > 0) {
+		kill(-stream->pid, SIGKILL);
+		job_hold_cancel();
+		(void)!job_wait_child(stream->pid, &status);
+		job_release_cancel();
+	}
+	*stream = PROCESS_STREAM_NONE;
+	return status;
+}
+
 int process_end(struct process *run, struct words_answer *ret, struct cloche_err *err)
 {
 	const char *name = run->provider->name, *verb = run->ask.verb;
@@ -207,7 +257,7 @@ int process_end(struct process *run, struct words_answer *ret, struct cloche_err
 	fd_close(run->to);
 	fd_close(run->from);
 	fd_close(run->pidfd);
-	if (run->trouble < 0)
+	if (run->trouble < 0 || run->is_stream)
 		kill(-run->pid, SIGKILL);
 	/* It has ended, or has just been killed. */
 	job_hold_cancel();

@@ -33,14 +33,13 @@ enum { REQUEST_MAX = 1 << 20 };
 /* A name in the sandbox's directory, which the manager has made. */
 #define ROOM_DIR "room"
 
-/* Make a request that names only a room (id NULL: none). env: added to the program's environment.
- */
-static int ask_about(const struct provider *p, const char *verb, const char *id, char *const *env,
-	int patience_sec, struct words_answer *ret, struct cloche_err *err)
+/* Make a request that names only a room, or none. env: added to the program's environment. */
+static int ask_about(const struct provider *p, const char *verb, const struct describe_which *which,
+	char *const *env, int patience_sec, struct words_answer *ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf request = BUF_INIT(REQUEST_MAX);
 
-	if (describe_id(id, &request) < 0)
+	if (describe_id(which, &request) < 0)
 		return err_nomem(err);
 	return process_run(p,
 		&(struct process_ask){.verb = verb,
@@ -50,11 +49,12 @@ static int ask_about(const struct provider *p, const char *verb, const char *id,
 		ret, err);
 }
 
-static int program_probe(
-	const struct provider *p, struct provider_about *ret, struct cloche_err *err)
+static int program_probe_place(const struct provider *p, const char *place,
+	struct provider_about *ret, struct cloche_err *err)
 {
 	struct words_answer answer;
-	int r = ask_about(p, "probe", NULL, NULL, PROBE_SEC, &answer, err);
+	int r = ask_about(p, "probe", &(struct describe_which){.place = place}, NULL, PROBE_SEC,
+		&answer, err);
 
 	if (r < 0)
 		return r;
@@ -63,10 +63,22 @@ static int program_probe(
 	return 0;
 }
 
-/* Add "ID" and a line for each setting. */
-static int add_record(const char *id, char *const *env, struct buf *out)
+static int program_probe(
+	const struct provider *p, struct provider_about *ret, struct cloche_err *err)
+{
+	return program_probe_place(p, NULL, ret, err);
+}
+
+/* In a record, before the settings, none of which is called so. */
+#define RECORD_PLACE "place="
+
+/* Add "ID", the place if there is one, and a line for each setting. */
+static int add_record(const char *id, const char *place, char *const *env, struct buf *out)
 {
 	int r = buf_printf(out, "%s\n", id);
+
+	if (r == 0 && place)
+		r = buf_printf(out, RECORD_PLACE "%s\n", place);
 
 	for (size_t i = 0; r == 0 && env && env[i]; i++)
 		if (!strchr(env[i], '\n'))
@@ -82,30 +94,36 @@ static int program_plan(const struct provider *p, const struct room_spec *spec, 
 
 	if (r < 0)
 		return r;
-	return !env || add_record(spec->id, env, out) < 0 ? err_nomem(err) : 0;
+	return !env || add_record(spec->id, spec->place, env, out) < 0 ? err_nomem(err) : 0;
 }
 
 static int program_record(const struct room *room, struct buf *out, struct cloche_err *err)
 {
 	const struct program_room *r = program_room_const(room);
 
-	return add_record(r->id, r->env, out) < 0 ? err_nomem(err) : 0;
+	return add_record(r->id, r->place, r->env, out) < 0 ? err_nomem(err) : 0;
 }
 
 static int program_reap(const struct provider *p, struct str record, struct cloche_err *err)
 {
 	_cleanup_(strv_freep) char **env = calloc(1, sizeof(char *));
-	_cleanup_(freep) char *id = str_dup(str_next_line(&record));
+	_cleanup_(freep) char *id = str_dup(str_next_line(&record)), *place = NULL;
 	struct words_answer answer;
 
 	if (!env || !id)
 		return err_nomem(err);
+	if (str_starts(record, STR(RECORD_PLACE))) {
+		place = str_dup(str_from_index(str_next_line(&record), strlen(RECORD_PLACE)));
+		if (!place)
+			return err_nomem(err);
+	}
 	while (record.n)
 		if (strv_add(&env, str_next_line(&record)) < 0)
 			return err_nomem(err);
 	if (!rundir_is_id(str_from(id)))
 		return 0;
-	return ask_about(p, "reap", id, env, REAP_SEC, &answer, err);
+	return ask_about(p, "reap", &(struct describe_which){.id = id, .place = place}, env,
+		REAP_SEC, &answer, err);
 }
 
 /* --- its socket --- */
@@ -201,6 +219,7 @@ static struct room *program_destroy(struct room *room)
 	buf_done(&r->gids);
 	room_done(room);
 	strv_free(r->env);
+	free(r->place);
 	free(r->id);
 	free(r);
 	return NULL;
@@ -210,8 +229,13 @@ static struct room *program_destroy(struct room *room)
 static int take_room(struct program_room *r, const struct room_spec *spec,
 	const struct judged_source *sources, int listener, struct cloche_err *err)
 {
-	int e = accept_init(r, listener, err);
+	int e;
 
+	if (spec->place)
+		return err_set(err, E_UNSUPPORTED,
+			"provider %s has no places: it made the room here, not at %s",
+			r->ns.base.provider->name, spec->place);
+	e = accept_init(r, listener, err);
 	if (e == 0)
 		e = program_read_ids(r, err);
 	if (e < 0)
@@ -306,7 +330,9 @@ static int program_create(const struct provider *p, const struct room_spec *spec
 	nsroom_init(&r->ns, p);
 	r->id = strdup(spec->id);
 	r->env = process_settings(environ);
-	e = r->id && r->env ? judge_sources(spec, &sources, err) : err_nomem(err);
+	e = r->id && r->env ? set_string(&r->place, spec->place, err) : err_nomem(err);
+	if (e == 0)
+		e = judge_sources(spec, &sources, err);
 	if (e == 0)
 		e = make(r, spec, sources, err);
 	judged_free(sources, spec->mounts_n);
@@ -320,6 +346,7 @@ static int program_create(const struct provider *p, const struct room_spec *spec
 const struct provider program_provider = {
 	.limits = program_limits,
 	.probe = program_probe,
+	.probe_place = program_probe_place,
 	.plan = program_plan,
 	.create = program_create,
 	.kill = program_kill,

@@ -24,23 +24,27 @@ static void answers_are_read(void)
 {
 	static const struct {
 		const char *text, *error, *hint, *version;
-		bool whole, ok;
+		bool whole, ok, far;
 		unsigned cannot;
 	} rows[] = {
-		{"ok\n", "", "", "", true, true, 0},
-		{"ok", "", "", "", true, true, 0},
-		{"version 4.3.1\nok\n", "", "", "4.3.1", true, true, 0},
-		{"later and more\nok\n", "", "", "", true, true, 0},
-		{"cannot memory: no\ncannot pids: no\nok\n", "", "", "", true, true, 2},
+		{"ok\n", "", "", "", true, true, false, 0},
+		{"ok", "", "", "", true, true, false, 0},
+		{"version 4.3.1\nok\n", "", "", "4.3.1", true, true, false, 0},
+		{"later and more\nok\n", "", "", "", true, true, false, 0},
+		{"cannot memory: no\ncannot pids: no\nok\n", "", "", "", true, true, false, 2},
 		{"hint do this\nerror it is broken\n", "it is broken", "do this", "", true, false,
-			0},
-		{"error a\033[31m\tb\n", "a?[31m?b", "", "", true, false, 0},
-		{"error\n", "", "", "", true, false, 0},
-		{"", "", "", "", false, false, 0},
-		{"okay\n", "", "", "", false, false, 0},
-		{"errors\n", "", "", "", false, false, 0},
-		{"ok\nmore\n", "", "", "", false, false, 0},
-		{"error x\nok\n", "x", "", "", false, false, 0},
+			false, 0},
+		{"error a\033[31m\tb\n", "a?[31m?b", "", "", true, false, false, 0},
+		{"error\n", "", "", "", true, false, false, 0},
+		{"", "", "", "", false, false, false, 0},
+		{"okay\n", "", "", "", false, false, false, 0},
+		{"errors\n", "", "", "", false, false, false, 0},
+		{"ok\nmore\n", "", "", "", false, false, false, 0},
+		{"error x\nok\n", "x", "", "", false, false, false, 0},
+		{"far\n", "", "", "", true, false, true, 0},
+		{"cannot pids: no\nfar\n", "", "", "", true, false, true, 1},
+		{"far\nbytes of the stream", "", "", "", false, false, false, 0},
+		{"farther\n", "", "", "", false, false, false, 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -48,6 +52,7 @@ static void answers_are_read(void)
 
 		check_int(words_read_answer(str_from(rows[i].text), &a), rows[i].whole);
 		check_int(a.ok, rows[i].ok);
+		check_int(a.far, rows[i].far);
 		check_z(a.error, rows[i].error);
 		check_z(a.hint, rows[i].hint);
 		check_z(a.version, rows[i].version);

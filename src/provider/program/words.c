@@ -100,6 +100,9 @@ bool words_read_answer(struct str text, struct words_answer *ret)
 		} else if (str_eq(line, STR("ok"))) {
 			ret->ok = text.n == 0;
 			return ret->ok;
+		} else if (str_eq(line, STR("far"))) {
+			ret->far = text.n == 0;
+			return ret->far;
 		}
 		/* Ignore lines of later versions. */
 	}

@@ -18,11 +18,12 @@ enum { WORDS_ANSWER_MAX = 64 * 1024, WORDS_TEXT_MAX = 400, WORDS_CANNOT_MAX = 8 
 /* The answer of a program. */
 struct words_answer {
 	bool ok;
+	bool far; /* from here on the program is a stream to where the room is made */
 	char error[WORDS_TEXT_MAX + 1], hint[WORDS_TEXT_MAX + 1], version[WORDS_TEXT_MAX + 1];
 	char cannot[WORDS_CANNOT_MAX][WORDS_TEXT_MAX + 1];
 	unsigned cannot_n;
 };
 
-/* Read an answer; its bytes are hostile. Return false if it is incomplete: it has to end with "ok"
- * or "error". */
+/* Read an answer; its bytes are hostile. Return false if it is incomplete: it has to end with "ok",
+ * "far" or "error". */
 _warn_unused_ bool words_read_answer(struct str text, struct words_answer *ret);

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs that become a stream, and those that do not. */
+#include "base/fd.h"
+#include "provider/program/operations.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define REQUEST "cloche-provider 1\nid x\nfar cat\nend\n"
+/* Read the request, and not a byte more. */
+#define HEAR "while read -r key rest; do [ \"$key\" != end ] || break; done\n"
+
+static struct cloche_err err;
+static char dir[TAP_DIR_BYTES], path[TAP_DIR_BYTES + 16];
+
+/* A provider whose program is this script. */
+static struct provider write_program(const char *script)
+{
+	struct provider p = program_provider;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/program", dir);
+	f = fopen(path, "w");
+	must(f != NULL);
+	must(fprintf(f, "#!/bin/sh\n%s", script) > 0 && fclose(f) == 0);
+	must(chmod(path, 0700) == 0);
+	p.name = "mine";
+	p.path = path;
+	return p;
+}
+
+static int ask(
+	const char *script, bool far, struct words_answer *answer, struct process_stream *stream)
+{
+	struct provider p = write_program(script);
+	struct process run;
+	int r;
+
+	err_clear(&err);
+	must(process_begin(&run, &p,
+		     &(struct process_ask){.verb = "create",
+			     .request = STR(REQUEST),
+			     .patience_sec = 20,
+			     .far = far},
+		     &err) == 0);
+	r = far ? process_end_or_stream(&run, answer, stream, &err)
+		: process_end(&run, answer, &err);
+	return r;
+}
+
+/* Read until `want` has come, or the end. */
+static void check_bytes(int fd, const char *want)
+{
+	char got[256] = "";
+	size_t n = 0, all = strlen(want);
+
+	while (n < all) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		ssize_t one = poll(&p, 1, 20000) == 1 ? read(fd, got + n, all - n) : 0;
+
+		if (one <= 0)
+			break;
+		n += (size_t)one;
+	}
+	check_z(got, want);
+}
+
+static void a_program_becomes_the_stream(void)
+{
+	struct process_stream s = PROCESS_STREAM_NONE;
+	struct words_answer a;
+
+	check_int(ask(HEAR "echo cannot pids: no\necho far\nexec cat\n", true, &a, &s), 1);
+	check(a.far && !a.ok && a.cannot_n == 1);
+	check_int(fd_write_all(s.to, "there and back\n", 15), 0);
+	check_bytes(s.from, "there and back\n");
+	check_int(kill(s.pid, 0), 0);
+	check(WIFSIGNALED(process_stream_end(&s)));
+	check(s.pid == 0 && s.to == -1 && s.from == -1 && s.pidfd == -1);
+	check_int(process_stream_end(&s), 0);
+}
+
+/* What the program says at once behind its answer is the stream's first byte. */
+static void no_byte_of_the_stream_is_lost(void)
+{
+	struct process_stream s = PROCESS_STREAM_NONE;
+	struct words_answer a;
+
+	check_int(ask(HEAR "printf 'later word\\nfar\\nok\\nerror x\\nfar\\n'\nexit 7\n", true, &a,
+			  &s),
+		1);
+	check_bytes(s.from, "ok\nerror x\nfar\n");
+	check_int(poll(&(struct pollfd){.fd = s.pidfd, .events = POLLIN}, 1, 20000), 1);
+	check_int(WEXITSTATUS(process_stream_end(&s)), 7);
+}
+
+static void its_input_ends_as_a_pipe_does(void)
+{
+	struct process_stream s = PROCESS_STREAM_NONE;
+	struct words_answer a;
+
+	check_int(ask(HEAR "echo far\ncat >/dev/null\necho all\n", true, &a, &s), 1);
+	s.to = fd_close(s.to);
+	check_bytes(s.from, "all\n");
+	(void)process_stream_end(&s);
+}
+
+static void all_of_its_group_ends(void)
+{
+	struct process_stream s = PROCESS_STREAM_NONE;
+	struct words_answer a;
+	char c;
+
+	check_int(ask(HEAR "echo far\nsleep 1000 &\nwait\n", true, &a, &s), 1);
+	must(fcntl(s.from, F_GETFD) >= 0);
+	{
+		int from = fcntl(s.from, F_DUPFD_CLOEXEC, 3);
+
+		(void)process_stream_end(&s);
+		/* Nobody has the other end any more. */
+		check_int(poll(&(struct pollfd){.fd = from, .events = POLLIN}, 1, 20000), 1);
+		check_int(read(from, &c, 1), 0);
+		fd_close(from);
+	}
+}
+
+static void other_answers_are_as_ever(void)
+{
+	static const struct {
+		const char *script;
+		bool far;
+		int code;
+		const char *said;
+	} rows[] = {
+		{HEAR "echo ok\n", true, 0, ""},
+		{HEAR "echo ok\n", false, 0, ""},
+		/* It need not read its request. */
+		{"echo ok\n", true, 0, ""},
+		{HEAR "echo hint try\necho error it is broken\nexit 1\n", true, E_UNSUPPORTED,
+			"provider mine: it is broken"},
+		{HEAR "exit 3\n", true, E_PROTOCOL,
+			"provider mine answered create neither with \"ok\" nor with an error"},
+		{HEAR "kill -9 $$\n", true, E_PROTOCOL,
+			"provider mine was ended by signal 9 during create"},
+		/* Nobody has asked for a stream. */
+		{HEAR "echo far\nexec cat\n", false, E_PROTOCOL,
+			"provider mine answered create neither with \"ok\" nor with an error"},
+		/* A last line that is not whole is none. */
+		{HEAR "printf far\n", true, E_PROTOCOL,
+			"provider mine answered create neither with \"ok\" nor with an error"},
+		{HEAR "yes x\n", true, E_PROTOCOL, "provider mine answered create with too much"},
+		{HEAR "yes ''\n", true, E_PROTOCOL, "provider mine answered create with too much"},
+		{HEAR "yes ''\n", false, E_PROTOCOL, "provider mine answered create with too much"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct process_stream s = PROCESS_STREAM_NONE;
+		struct words_answer a;
+
+		check_int(ask(rows[i].script, rows[i].far, &a, &s), -rows[i].code);
+		check_z(rows[i].code ? err.message : "", rows[i].said);
+		check_int(s.pid, 0);
+	}
+}
+
+static void requests_say_where(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
+
+	check_int(describe_id(&(struct describe_which){"x", "me@a b", "cat\n"}, &b), 0);
+	check_str(buf_str(&b), "cloche-provider 1\nid x\nplace me@a\\0040b\nfar cat\\0012\nend\n");
+	buf_clear(&b);
+	check_int(describe_id(&(struct describe_which){0}, &b), 0);
+	check_str(buf_str(&b), "cloche-provider 1\nend\n");
+}
+
+static void a_far_room_names_nothing_of_this_machine(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(65536);
+	_cleanup_(room_spec_donep) struct room_spec s;
+
+	room_spec_init(&s);
+	s.id = strdup("x");
+	s.place = strdup("there");
+	s.init_path = strdup("/own/init");
+	s.limits.memory_bytes = 1 << 20;
+	must(room_spec_add_mount(&s, "/usr", "/own/usr", true, &err) == 0);
+	check_int(describe_far(&s, "exec cat", &b, &err), 0);
+	must(buf_cstr(&b) != NULL);
+	check(strstr(buf_data(&b),
+		      "cloche-provider 1\nid x\nplace there\nfar exec\\0040cat\nhostname ") ==
+		buf_data(&b));
+	check(strstr(buf_data(&b), "\nmemory 1048576\nend\n") != NULL);
+	check(strstr(buf_data(&b), "/own/") == NULL && strstr(buf_data(&b), "mount") == NULL);
+}
+
+int main(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	tap_dir(dir);
+	run_test(a_program_becomes_the_stream);
+	run_test(no_byte_of_the_stream_is_lost);
+	run_test(its_input_ends_as_a_pipe_does);
+	run_test(all_of_its_group_ends);
+	run_test(other_answers_are_as_ever);
+	run_test(requests_say_where);
+	run_test(a_far_room_names_nothing_of_this_machine);
+	unlink(path);
+	rmdir(dir);
+	return tap_done();
+}
