@@ -94,8 +94,9 @@ char *program_on_path(const char *name)
 
 bool program_is_engine_setting(struct str name)
 {
+	/* The last one leads to a person's keys: an engine may be asked by ssh, too. */
 	return str_starts(name, STR("DOCKER_")) || str_starts(name, STR("CONTAINER")) ||
-	       str_eq(name, STR("REGISTRY_AUTH_FILE"));
+	       str_eq(name, STR("REGISTRY_AUTH_FILE")) || str_eq(name, STR("SSH_AUTH_SOCK"));
 }
 
 char **program_env(char *const *env)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The provider of rooms on machines that ssh reaches (docs/design/provider-protocol.md). It makes
+ * no room itself: it becomes the stream to the script that does. */
+#include "base/fd.h"
+#include "carrier.h"
+#include "remote.h"
+#include "request.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int main_check(const struct request *q, bool needs_script, struct cloche_err *err)
+{
+	if (!q->place) {
+		err_set(err, E_USAGE, "it has to be said where the room is made");
+		err_hint(err, "--place HOST: what you would say to ssh");
+		return -E_USAGE;
+	}
+	if (!remote_is_place(str_from(q->place))) {
+		err_set(err, E_USAGE, "ssh is not given \"%s\" as the name of a machine", q->place);
+		err_hint(err, "give it a plain name in your ~/.ssh/config");
+		return -E_USAGE;
+	}
+	return q->script || !needs_script
+		       ? 0
+		       : err_set(err, E_PROTOCOL, "the request has no script for the other place");
+}
+
+/* A place costs a connection, or a round trip by one that is there. */
+static int main_probe(const struct request *q, struct cloche_err *err)
+{
+	_cleanup_(carrier_donep) struct carrier c = {0};
+	int r = q->place ? main_check(q, false, err) : 0;
+
+	if (r == 0)
+		r = carrier_init(&c, q->place ? q->place : "", err);
+	if (r == 0 && !q->place)
+		puts("hint a room is made where --place HOST says; \"ssh HOST\" has to work "
+		     "without a question");
+	return r == 0 && q->place ? carrier_connect(&c, true, err) : r;
+}
+
+/* An earlier stream may have been cut because its connection is dead, without having noticed yet.
+ */
+static int main_become(const struct request *q, bool again, struct cloche_err *err)
+{
+	_cleanup_(carrier_donep) struct carrier c = {0};
+	int r = main_check(q, true, err);
+
+	if (r == 0)
+		r = carrier_init(&c, q->place, err);
+	if (r == 0)
+		r = carrier_connect(&c, again, err);
+	if (r < 0)
+		return r;
+	if (fd_write_all(STDOUT_FILENO, "far\n", 4) < 0)
+		_exit(125);
+	(void)carrier_become(&c, q->script, err);
+	/* Nobody waits for an answer any more. */
+	fprintf(stderr, "cloche-provider-ssh: %s\n", err->message);
+	_exit(125);
+}
+
+static int main_reap(const struct request *q, struct cloche_err *err)
+{
+	_cleanup_(carrier_donep) struct carrier c = {0};
+	int r = q->script ? main_check(q, true, err) : 0;
+
+	if (r < 0 || !q->script)
+		return r;
+	r = carrier_init(&c, q->place, err);
+	if (r == 0)
+		r = carrier_connect(&c, false, err);
+	return r == 0 ? carrier_run(&c, q->script, err) : r;
+}
+
+static int main_answer(const char *verb, struct cloche_err *err)
+{
+	_cleanup_(request_donep) struct request q = {0};
+	int r = request_read(&q, STDIN_FILENO, err);
+
+	if (r < 0)
+		return r;
+	if (strcmp(verb, "probe") == 0)
+		return main_probe(&q, err);
+	if (strcmp(verb, "reap") == 0)
+		return main_reap(&q, err);
+	return main_become(&q, strcmp(verb, "connect") == 0, err);
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const verbs[] = {"probe", "create", "connect", "reap"};
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	bool known = false;
+
+	for (size_t i = 0; argc == 2 && i < ARRAY_SIZE(verbs); i++)
+		known = known || strcmp(argv[1], verbs[i]) == 0;
+	if (!known || fd_sanitize_stdio() < 0) {
+		fputs("cloche-provider-ssh is started by cloche, not by hand; see "
+		      "docs/design/provider-protocol.md\n",
+			stderr);
+		return 125;
+	}
+	if (main_answer(argv[1], &err) == 0) {
+		puts("ok");
+		return 0;
+	}
+	if (err.hint[0])
+		printf("hint %s\n", err.hint);
+	printf("error %s\n", err.message);
+	return 1;
+}
