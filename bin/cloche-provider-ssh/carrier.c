@@ -29,6 +29,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -202,13 +204,14 @@ static int carrier_fail(
 	return -E_UNSUPPORTED;
 }
 
-/* Return whether there is a connection, by its own word. */
+/* Return whether somebody listens for sessions. */
 static bool carrier_is_there(const struct carrier *c)
 {
-	static const char *const words[] = {"-O", "check", NULL};
-	_cleanup_(buf_donep) struct buf said = BUF_INIT(SAID_MAX);
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
-	return carrier_call(c, &(struct call){words, NULL, LOCAL_SEC}, &said) == 0;
+	str_copy(addr.sun_path, sizeof(addr.sun_path), str_from(c->name));
+	return fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
 }
 
 /* Return whether the place answers by it. */

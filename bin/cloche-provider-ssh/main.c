@@ -89,6 +89,15 @@ static int main_answer(const char *verb, struct cloche_err *err)
 	return main_become(&q, strcmp(verb, "connect") == 0, err);
 }
 
+/* Say a line, of which no byte begins another one. */
+static void main_say(const char *key, const char *text)
+{
+	fputs(key, stdout);
+	for (; *text; text++)
+		putchar((unsigned char)*text < ' ' ? '?' : *text);
+	putchar('\n');
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const verbs[] = {"probe", "create", "connect", "reap"};
@@ -108,7 +117,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (err.hint[0])
-		printf("hint %s\n", err.hint);
-	printf("error %s\n", err.message);
+		main_say("hint ", err.hint);
+	main_say("error ", err.message);
 	return 1;
 }

@@ -7,6 +7,7 @@ import queue
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -281,7 +282,8 @@ class Stream:
 
     def __init__(self, env, program, place, script, verb="create", behind=b""):
         ours, theirs = socket.socketpair()
-        self.p = subprocess.Popen([program, verb], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
+        self.errors = tempfile.TemporaryFile()
+        self.p = subprocess.Popen([program, verb], stdin=theirs, stdout=subprocess.PIPE, stderr=self.errors, env=env,
                                   bufsize=0, start_new_session=True)
         theirs.close()
         self.to, self.out = ours, self.p.stdout
@@ -290,39 +292,43 @@ class Stream:
         while not self.answer.endswith(b"far\n"):
             one = self.out.read(1)
             if not one:
-                raise AssertionError("no stream: %r %r" % (self.answer, self.p.stderr.read()))
+                raise AssertionError("no stream: %r %r" % (self.answer, self.said()))
             self.answer += one
 
+    def said(self):
+        """What came to its standard error so far."""
+        self.errors.seek(0)
+        return self.errors.read()
+
     def read(self, n):
-        data = b""
+        """n bytes, or all to the end."""
+        data = bytearray()
         while len(data) < n:
-            more = self.out.read(n - len(data))
+            more = self.out.read(min(n - len(data), 65536))
             if not more:
                 break
             data += more
-        return data
+        return bytes(data)
 
     def end_input(self):
         self.to.shutdown(socket.SHUT_WR)
 
     def wait(self, seconds=60):
-        """Exit status, and what it said besides."""
+        """Its exit status, what was left to read, and what it said to standard error."""
         self.to.close()
-        rest = self.out.read() or b""
-        while True:
-            more = self.out.read()
-            if not more:
-                break
-            rest += more
-        said = self.p.stderr.read()
-        return self.p.wait(seconds), rest, said
+        rest = self.read(1 << 30)
+        self.out.close()
+        status = self.p.wait(seconds)
+        said = self.said()
+        self.errors.close()
+        return status, rest, said
 
     def kill(self):
         self.p.kill()
         self.p.wait()
         self.to.close()
         self.out.close()
-        self.p.stderr.close()
+        self.errors.close()
 
 
 PROGRAM = os.path.join(BIN, "cloche-provider-ssh")
