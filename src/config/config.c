@@ -347,6 +347,17 @@ static int read_dns(struct config *c, yaml_node_t *value, void *into)
 		       : 0;
 }
 
+static int config_place(struct config *c, yaml_node_t *value, void *into)
+{
+	_cleanup_(freep) char *place = NULL;
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	int r = config_value(c, value, &place);
+
+	if (r < 0)
+		return r;
+	return sandbox_set_place(c->sb, place, &why) < 0 ? config_bad(c, value, why.message) : 0;
+}
+
 /* Reads a value as the option does. */
 static int read_option(struct config *c, yaml_node_t *value, const struct sandbox_option *o)
 {
@@ -401,6 +412,7 @@ static const struct config_key top_keys[] = {
 	{"github_app_credentials", .kind = &config_github},
 	{"network_sandbox", read_network, config_ask_network},
 	{"upstream_dns", read_dns, NULL},
+	{"place", config_place, NULL},
 	{"resource_limits", read_limits, ask_limits},
 };
 

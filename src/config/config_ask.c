@@ -22,6 +22,7 @@ static const struct phrase {
 	const char *key, *words;
 	bool secret; /* do not show a value that is in the file itself */
 } phrases[] = {
+	{"place", "make the room elsewhere", false},
 	{"masked_secrets", "use a masked secret", false},
 	{"signing_credentials", "sign with credentials", false},
 	{"github_app_credentials", "use a token of a GitHub App", false},

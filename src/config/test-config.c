@@ -177,7 +177,7 @@ static void test_a_key_without_a_value_changes_nothing(void)
 {
 	static const char *const files[] = {
 		"env:\ncontainer_env: ~\npass_env:\nmasked_secrets:\nsigning_credentials:\n"
-		"github_app_credentials:\nnetwork_sandbox:\nupstream_dns: null\n"
+		"github_app_credentials:\nnetwork_sandbox:\nupstream_dns: null\nplace:\n"
 		"resource_limits:\n",
 		"env:\n  # A: b\nresource_limits: {memory: , cpus: ~, timeout: NULL}\n",
 	};
@@ -191,7 +191,7 @@ static void test_a_key_without_a_value_changes_nothing(void)
 		check_int(sb->net, CLOCHE_NET_AUTO);
 		check(sb->limits.memory_bytes == 0 && sb->limits.cpus_milli == 0);
 		check_int(sb->timeout_ms, 0);
-		check(!sb->secrets && !sb->upstream_dns);
+		check(!sb->secrets && !sb->upstream_dns && !sb->place);
 	}
 }
 
@@ -223,6 +223,18 @@ static void test_network_off_means_off(void)
 
 	check_int(load(sb, "network_sandbox: false\n"), 0);
 	check_int(sb->net, CLOCHE_NET_NONE);
+}
+
+static void test_place(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+	check_int(load(sb, "place: me@build.example\n"), 0);
+	check_z(sb->place, "me@build.example");
+	check(load(sb, "place: \"a\\nb\"\n") < 0);
+	check(strstr(err.message, ":1:8: --place") != NULL);
+	check(load(sb, "place: [a]\n") < 0);
+	check_z(sb->place, "me@build.example");
 }
 
 static void test_connect_to(void)
@@ -318,6 +330,7 @@ int main(void)
 	run_test(test_a_key_without_a_value_changes_nothing);
 	run_test(test_container_env);
 	run_test(test_network_off_means_off);
+	run_test(test_place);
 	run_test(test_connect_to);
 	run_test(test_limits_from_text);
 	run_test(test_workspace_is_writable);

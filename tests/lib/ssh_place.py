@@ -161,6 +161,7 @@ class SshPlace:
             return " ".join(f.read().split()[:2])
 
     def start(self):
+        user = USER if os.geteuid() == 0 else self.account()
         os.chmod(self.dir, 0o755)
         for name, mode in (("there", 0o755), ("home", 0o777), ("bin", 0o755), ("run", 0o700)):
             os.mkdir(self.path(name))
@@ -172,9 +173,6 @@ class SshPlace:
         self.write("there/banner", "a banner\n")
         self.write("known", "* " + host + "\n")
         self.write("known-otherwise", "* " + other + "\n")
-        user = USER
-        if os.geteuid() != 0:
-            user = self.account()
         words = {"dir": self.dir, "port": self.port, "relay": self.relay.number, "closed": free_port(), "user": user}
         self.write("there/sshd_config", SSHD % words)
         self.write("config", CONFIG % words)
@@ -190,8 +188,10 @@ class SshPlace:
 
     @staticmethod
     def account():
-        name = subprocess.run(["id", "-un"], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
-        line = subprocess.run(["getent", "passwd", name], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
+        name = subprocess.run(["id", "-un"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              check=False).stdout.strip()
+        line = subprocess.run(["getent", "passwd", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              check=False).stdout.strip()
         if line.rpartition(":")[2] not in ("/bin/sh", "/bin/bash", "/bin/dash"):
             raise Skip("this user has no account with a usual shell")
         return name
