@@ -36,17 +36,17 @@
 
 #define SOCKETS "ssh" /* in the runtime directory */
 
-enum { CONNECT_SEC = 25, LOCAL_SEC = 5, ANSWER_SEC = 5, RUN_SEC = 18 };
+enum { LOCAL_SEC = 5, ANSWER_SEC = 5 };
 enum { WORDS_MAX = 48, SAID_MAX = 4096, COMMAND_MAX = 120 * 1024, SSH_FAILED = 255 };
 enum { LOCK_DIGITS = 15 /* an offset in a file */ };
 
 /* For each ssh. What could add a byte to the stream or take one from it is off, whatever a person's
  * configuration says, and so is what could ask, or lead from there to here. A dead link is noticed
  * after 15 seconds. */
-static const char *const always[] = {"-T", "-a", "-x", "-e", "none", "-o", "BatchMode=yes", "-o",
-	"LogLevel=ERROR", "-o", "ClearAllForwardings=yes", "-o", "Tunnel=no", "-o",
+static const char *const always[] = {"-T", "-a", "-x", "-k", "-e", "none", "-o", "BatchMode=yes",
+	"-o", "LogLevel=ERROR", "-o", "ClearAllForwardings=yes", "-o", "Tunnel=no", "-o",
 	"ControlMaster=no", "-o", "PermitLocalCommand=no", "-o", "RemoteCommand=none", "-o",
-	"ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ConnectTimeout=20", NULL};
+	"ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ConnectTimeout=18", NULL};
 
 /* One run of ssh: words before the place, the command there or NULL. */
 struct call {
@@ -230,9 +230,10 @@ static void carrier_give_up(const struct carrier *c)
 	_cleanup_(buf_donep) struct buf said = BUF_INIT(SAID_MAX);
 
 	(void)carrier_call(c, &(struct call){words, NULL, LOCAL_SEC}, &said);
+	(void)unlink(c->name);
 }
 
-int carrier_connect(const struct carrier *c, bool doubt, struct cloche_err *err)
+int carrier_connect(const struct carrier *c, bool doubt, int patience_sec, struct cloche_err *err)
 {
 	static const char *const words[] = {
 		"-f", "-N", "-o", "ControlMaster=auto", "-o", "ControlPersist=60", NULL};
@@ -247,7 +248,7 @@ int carrier_connect(const struct carrier *c, bool doubt, struct cloche_err *err)
 			return 0;
 		carrier_give_up(c);
 	}
-	status = carrier_call(c, &(struct call){words, NULL, CONNECT_SEC}, &said);
+	status = carrier_call(c, &(struct call){words, NULL, patience_sec}, &said);
 	return status == 0 ? 0 : carrier_fail(c, status, &said, err);
 }
 
@@ -265,7 +266,8 @@ static char *carrier_command(const char *script, struct cloche_err *err)
 	return copy;
 }
 
-int carrier_run(const struct carrier *c, const char *script, struct cloche_err *err)
+int carrier_run(
+	const struct carrier *c, const char *script, int patience_sec, struct cloche_err *err)
 {
 	_cleanup_(freep) char *command = carrier_command(script, err);
 	_cleanup_(buf_donep) struct buf said = BUF_INIT(SAID_MAX);
@@ -273,7 +275,7 @@ int carrier_run(const struct carrier *c, const char *script, struct cloche_err *
 
 	if (!command)
 		return err ? -err->code : -E_LIMIT;
-	status = carrier_call(c, &(struct call){NULL, command, RUN_SEC}, &said);
+	status = carrier_call(c, &(struct call){NULL, command, patience_sec}, &said);
 	if (status > 0 && status != SSH_FAILED)
 		return err_set(err, E_UNSUPPORTED, "what was run on %s ended with %d%s%.*s",
 			c->place, status, buf_len(&said) ? ": " : "",

@@ -20,9 +20,11 @@ static inline void carrier_donep(struct carrier *c)
 /* Find ssh and go to the private directory where its connections have their sockets. */
 _warn_unused_ int carrier_init(struct carrier *ret, const char *place, struct cloche_err *err);
 /* Have a connection to the place. doubt: one that is there already has to show that it works. */
-_warn_unused_ int carrier_connect(const struct carrier *c, bool doubt, struct cloche_err *err);
+_warn_unused_ int carrier_connect(
+	const struct carrier *c, bool doubt, int patience_sec, struct cloche_err *err);
 /* Run a script in the place, without input and output. */
-_warn_unused_ int carrier_run(const struct carrier *c, const char *script, struct cloche_err *err);
+_warn_unused_ int carrier_run(
+	const struct carrier *c, const char *script, int patience_sec, struct cloche_err *err);
 /* Become what carries our standard input and output to a script in the place. Return only if that
  * fails. */
 int carrier_become(const struct carrier *c, const char *script, struct cloche_err *err);

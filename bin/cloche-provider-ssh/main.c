@@ -10,6 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Less than the supervisor waits: 30 seconds for probe, 20 for reap. */
+enum { CONNECT_SEC = 20, REAP_CONNECT_SEC = 9, REAP_SEC = 9 };
+
 static int main_check(const struct request *q, bool needs_script, struct cloche_err *err)
 {
 	if (!q->place) {
@@ -38,7 +41,7 @@ static int main_probe(const struct request *q, struct cloche_err *err)
 	if (r == 0 && !q->place)
 		puts("hint a room is made where --place HOST says; \"ssh HOST\" has to work "
 		     "without a question");
-	return r == 0 && q->place ? carrier_connect(&c, true, err) : r;
+	return r == 0 && q->place ? carrier_connect(&c, true, CONNECT_SEC, err) : r;
 }
 
 /* An earlier stream may have been cut because its connection is dead, without having noticed yet.
@@ -51,7 +54,7 @@ static int main_become(const struct request *q, bool again, struct cloche_err *e
 	if (r == 0)
 		r = carrier_init(&c, q->place, err);
 	if (r == 0)
-		r = carrier_connect(&c, again, err);
+		r = carrier_connect(&c, again, CONNECT_SEC, err);
 	if (r < 0)
 		return r;
 	if (fd_write_all(STDOUT_FILENO, "far\n", 4) < 0)
@@ -71,8 +74,8 @@ static int main_reap(const struct request *q, struct cloche_err *err)
 		return r;
 	r = carrier_init(&c, q->place, err);
 	if (r == 0)
-		r = carrier_connect(&c, false, err);
-	return r == 0 ? carrier_run(&c, q->script, err) : r;
+		r = carrier_connect(&c, false, REAP_CONNECT_SEC, err);
+	return r == 0 ? carrier_run(&c, q->script, REAP_SEC, err) : r;
 }
 
 static int main_answer(const char *verb, struct cloche_err *err)

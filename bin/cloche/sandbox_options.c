@@ -240,6 +240,14 @@ static int prepare_pull(struct sandbox_options *o, cloche_err *err)
 	return cloche_sandbox_set(o->sb, "pull", pull ? pull->value : "missing", err);
 }
 
+/* CLOCHE_PLACE is for the provider that CLOCHE_PROVIDER names. */
+static int load_place(struct sandbox_options *o, cloche_err *err)
+{
+	const char *place = sandbox_options_given(o, "place") ? NULL : getenv("CLOCHE_PLACE");
+
+	return place && place[0] ? cloche_sandbox_set(o->sb, "place", place, err) : 0;
+}
+
 /* Apply the defaults from CLOCHE_PROVIDER and AgentGate's variables, except for options that were
  * given. */
 static int load_environment(struct sandbox_options *o, cloche_err *err)
@@ -257,6 +265,7 @@ static int load_environment(struct sandbox_options *o, cloche_err *err)
 	if (provider && provider[0]) {
 		given[n] = "provider";
 		r = load_provider(o, provider, err);
+		r = r == 0 ? load_place(o, err) : r;
 	}
 	if (r == 0)
 		r = cloche_sandbox_load_environment(o->sb, given, warn, NULL, err);
