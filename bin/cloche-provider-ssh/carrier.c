@@ -28,7 +28,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -36,7 +35,7 @@
 
 #define SOCKETS "ssh" /* in the runtime directory */
 
-enum { LOCAL_SEC = 5, ANSWER_SEC = 5 };
+enum { LOCAL_SEC = 5, ANSWER_SEC = 5, HEAR_MAX = 64 };
 enum { WORDS_MAX = 48, SAID_MAX = 4096, COMMAND_MAX = 120 * 1024, SSH_FAILED = 255 };
 enum { LOCK_DIGITS = 15 /* an offset in a file */ };
 
@@ -122,50 +121,74 @@ static int carrier_lock(const struct carrier *c, struct cloche_err *err)
 	return fd >= 0 ? TAKE_FD(fd) : err_sys(err, errno, "lock the connections");
 }
 
-/* Wait for a child; kill it when its time is over. Return its exit status, or -1 if it has none. */
-static int carrier_wait(pid_t pid, int pidfd, int patience_sec)
+/* Add what is there to said, which keeps the last of it: the other machine may say any amount.
+ * Return false at the end. */
+static bool carrier_hear(int fd, struct buf *said)
+{
+	char text[SAID_MAX / 4];
+
+	for (int i = 0; i < HEAR_MAX; i++) {
+		ssize_t n = read(fd, text, sizeof(text));
+
+		if (n <= 0)
+			return n < 0 && (errno == EAGAIN || errno == EINTR);
+		if ((size_t)n > buf_room(said))
+			buf_consume(said, (size_t)n - buf_room(said));
+		if (buf_add(said, text, (size_t)n) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* Wait for a child and hear what it says; kill it when its time is over. Return its exit status, or
+ * -1 if it has none. */
+static int carrier_wait(pid_t pid, int pidfd, int errors, int patience_sec, struct buf *said)
 {
 	uint64_t until = clock_mono_usec() + (uint64_t)patience_sec * (uint64_t)USEC_PER_SEC;
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-	int status, r;
+	struct pollfd p[] = {{.fd = pidfd, .events = POLLIN}, {.fd = errors, .events = POLLIN}};
+	int status;
 
-	do {
+	while (!p[0].revents) {
 		uint64_t now = clock_mono_usec();
+		int r = now < until
+				? poll(p, ARRAY_SIZE(p), (int)((until - now) / USEC_PER_MSEC) + 1)
+				: 0;
 
-		r = poll(&p, 1, now < until ? (int)((until - now) / USEC_PER_MSEC) + 1 : 0);
-	} while (r < 0 && errno == EINTR);
-	if (r <= 0)
+		if (r == 0 || (r < 0 && errno != EINTR))
+			break;
+		if (r > 0 && p[1].revents && !carrier_hear(errors, said))
+			p[1].fd = -1;
+	}
+	if (!p[0].revents)
 		kill(pid, SIGKILL);
+	else if (p[1].fd >= 0)
+		(void)carrier_hear(errors, said);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -1;
-	return r > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	return p[0].revents && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 /* Run ssh without input and output. Return its exit status, -1 if it took too long, or another
  * negative error. said gets the end of what it wrote to standard error. */
 static int carrier_call(const struct carrier *c, const struct call *call, struct buf *said)
 {
-	_cleanup_fd_ int errors = memfd_create("ssh", MFD_CLOEXEC), pidfd = -1;
+	_cleanup_fd_ int errors = -1, theirs = -1, pidfd = -1;
 	const char *argv[WORDS_MAX];
-	struct program_spawn spawn = {
-		.path = c->ssh, .argv = argv, .env = environ, .stdio = {-1, -1, errors}};
-	off_t n;
-	char *at;
+	struct program_spawn spawn = {.path = c->ssh, .argv = argv, .env = environ};
+	int pair[2];
 	pid_t pid;
-	int status;
 
-	carrier_make_argv(c, call, argv);
-	if (errors < 0 || program_start(&spawn, &pid, &pidfd, NULL) < 0)
+	if (fd_pipe(pair) < 0)
 		return -E_SYSTEM;
-	status = carrier_wait(pid, pidfd, call->patience_sec);
-	n = lseek(errors, 0, SEEK_END);
-	if (n > 0 && buf_reserve(said, SAID_MAX, &at) == 0) {
-		ssize_t got = pread(errors, at, SAID_MAX, MAX(n - SAID_MAX, (off_t)0));
-
-		buf_commit(said, (size_t)MAX(got, (ssize_t)0));
-	}
-	return status;
+	errors = pair[0];
+	theirs = pair[1];
+	carrier_make_argv(c, call, argv);
+	spawn.stdio[0] = spawn.stdio[1] = -1;
+	spawn.stdio[2] = theirs;
+	if (fd_set_nonblock(errors, true) < 0 || program_start(&spawn, &pid, &pidfd, NULL) < 0)
+		return -E_SYSTEM;
+	return carrier_wait(pid, pidfd, errors, call->patience_sec, said);
 }
 
 /* Return the last line that is not empty. */

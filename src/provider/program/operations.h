@@ -29,12 +29,18 @@ struct process_ask {
 	const struct room_spec *spec; /* its given_up ends the run; NULL: nothing does */
 	bool far; /* the request has a line `far`: the program may become a stream */
 };
+/* What a program says to a person, if part of it may come from another place: so it is hostile. */
+struct process_words {
+	int fd;      /* the other end of its standard error, which does not block; or -1 */
+	size_t left; /* how much more of it is passed on */
+};
 /* One run of the program. The caller only keeps it. */
 struct process {
 	const struct provider *provider;
 	struct process_ask ask; /* its request: what is not sent yet */
 	pid_t pid;
 	int pidfd, to, from; /* its standard input and output; or -1 */
+	struct process_words words;
 	struct buf answer;
 	bool answered, is_stream;
 	int trouble; /* -errno; or 0 */
@@ -53,8 +59,14 @@ _warn_unused_ int process_end(
 struct process_stream {
 	pid_t pid; /* a child of ours, and the leader of its group */
 	int pidfd, to, from;
+	struct process_words words;
 };
-#define PROCESS_STREAM_NONE ((struct process_stream){.pidfd = -1, .to = -1, .from = -1})
+#define PROCESS_STREAM_NONE                                                                        \
+	((struct process_stream){.pidfd = -1, .to = -1, .from = -1, .words.fd = -1})
+/* Pass on what has been said so far to our own standard error, without what a terminal obeys, and
+ * 16 KiB at most in all. Nobody need call it: a stream says it at its end, and until then whoever
+ * says too much waits. */
+void process_pass_on(struct process_words *words);
 /* As process_end(), for a request with `far`. Return 1 if the program has become a stream, which
  * goes on; else 0 or an error. */
 _warn_unused_ int process_end_or_stream(struct process *run, struct words_answer *ret,

@@ -4,8 +4,12 @@
  * answer and its time are limited; after that, it and its process group are killed.
  *
  * If the request has a line `far`, the program may become a stream. So its input stays open after
- * the request, and its answer is read byte by byte: what follows the line `far` is the stream's. */
+ * the request, and its answer is read byte by byte: what follows the line `far` is the stream's.
+ * What it says to standard error may then come from the other place. It goes through a pipe, so
+ * that it is not too much, nothing for a terminal to obey, and nobody changes the mode of our own.
+ */
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/strv.h"
@@ -18,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { WORDS_MAX = 16 * 1024, WORDS_READS = 32 };
 #define LOOK_MSEC ((uint64_t)200) /* how often to ask whether the caller has given up */
 
 char **process_settings(char *const *env)
@@ -49,11 +54,44 @@ static char **make_env(char *const *more)
 	return TAKE_PTR(env);
 }
 
+static int process_make_words(int *ret, int *ret_theirs)
+{
+	int pair[2], r = fd_pipe(pair);
+
+	if (r < 0)
+		return r;
+	*ret = pair[0];
+	*ret_theirs = pair[1];
+	return fd_set_nonblock(pair[0], true);
+}
+
+void process_pass_on(struct process_words *words)
+{
+	char text[2048];
+
+	for (int i = 0; i < WORDS_READS && words->fd >= 0; i++) {
+		_cleanup_(buf_donep) struct buf safe = BUF_INIT(8 * sizeof(text));
+		ssize_t n = read(words->fd, text, sizeof(text));
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			words->fd = fd_close(words->fd);
+			return;
+		}
+		n = MIN(n, (ssize_t)words->left);
+		words->left -= (size_t)n;
+		if (escape_terminal(&safe, str_make(text, (size_t)n)) == 0 && buf_len(&safe))
+			(void)!fd_write_all(STDERR_FILENO, buf_data(&safe), buf_len(&safe));
+	}
+}
+
 int process_begin(struct process *ret, const struct provider *p, const struct process_ask *ask,
 	struct cloche_err *err)
 {
 	_cleanup_(strv_freep) char **env = make_env(ask->env);
-	_cleanup_fd_ int their_in = -1, their_out = -1, to = -1, from = -1;
+	_cleanup_fd_ int their_in = -1, their_out = -1, their_words = -1, to = -1, from = -1,
+			 words = -1;
 	const char *const argv[] = {p->path, ask->verb, NULL};
 	int in[2], out[2], r;
 	struct program_spawn spawn = {.path = p->path, .argv = argv, .env = env, .own_group = true};
@@ -71,18 +109,23 @@ int process_begin(struct process *ret, const struct provider *p, const struct pr
 		return err_sys(err, -r, "make a pipe");
 	from = out[0];
 	their_out = out[1];
+	r = ask->far ? process_make_words(&words, &their_words) : 0;
+	if (r < 0)
+		return err_sys(err, -r, "make a pipe");
 	if (fd_set_nonblock(to, true) < 0 || fd_set_nonblock(from, true) < 0)
 		return err_sys(err, errno, "speak with %s", p->path);
 	*ret = (struct process){.provider = p,
+		.words.fd = -1,
 		.ask = *ask,
 		.answer = BUF_INIT(WORDS_ANSWER_MAX),
 		.until = clock_mono_usec() + (uint64_t)ask->patience_sec * (uint64_t)USEC_PER_SEC};
 	spawn.stdio[0] = their_in;
 	spawn.stdio[1] = their_out;
-	spawn.stdio[2] = 2;
+	spawn.stdio[2] = ask->far ? their_words : 2;
 	r = program_start(&spawn, &ret->pid, &ret->pidfd, err);
 	if (r < 0)
 		return r;
+	ret->words = (struct process_words){.fd = TAKE_FD(words), .left = WORDS_MAX};
 	ret->to = TAKE_FD(to);
 	ret->from = TAKE_FD(from);
 	return 0;
@@ -154,7 +197,7 @@ static int talk(struct process *run, int other)
 {
 	struct pollfd p[] = {{.fd = run->answered ? run->pidfd : run->from, .events = POLLIN},
 		{.fd = run->ask.request.n ? run->to : -1, .events = POLLOUT},
-		{.fd = other, .events = POLLIN}};
+		{.fd = other, .events = POLLIN}, {.fd = run->words.fd, .events = POLLIN}};
 	uint64_t now = clock_mono_usec(), left;
 	int r;
 
@@ -168,6 +211,8 @@ static int talk(struct process *run, int other)
 		return r;
 	if (p[1].revents)
 		write_some(run);
+	if (p[3].revents)
+		process_pass_on(&run->words);
 	if (p[2].revents)
 		return 2;
 	if (!p[0].revents || run->answered)
@@ -224,8 +269,11 @@ int process_end_or_stream(struct process *run, struct words_answer *ret,
 		return process_end(run, ret, err);
 	(void)!words_read_answer(buf_str(&run->answer), ret);
 	buf_done(&run->answer);
-	*ret_stream = (struct process_stream){
-		.pid = run->pid, .pidfd = run->pidfd, .to = run->to, .from = run->from};
+	*ret_stream = (struct process_stream){.pid = run->pid,
+		.pidfd = run->pidfd,
+		.to = run->to,
+		.from = run->from,
+		.words = run->words};
 	return 1;
 }
 
@@ -242,6 +290,8 @@ int process_stream_end(struct process_stream *stream)
 		(void)!job_wait_child(stream->pid, &status);
 		job_release_cancel();
 	}
+	process_pass_on(&stream->words);
+	fd_close(stream->words.fd);
 	*stream = PROCESS_STREAM_NONE;
 	return status;
 }
@@ -263,6 +313,8 @@ int process_end(struct process *run, struct words_answer *ret, struct cloche_err
 	job_hold_cancel();
 	(void)!job_wait_child(run->pid, &status);
 	job_release_cancel();
+	process_pass_on(&run->words);
+	run->words.fd = fd_close(run->words.fd);
 	if (run->trouble == -ETIMEDOUT)
 		r = err_set(err, E_PROTOCOL, "provider %s did not answer %s in %d s", name, verb,
 			run->ask.patience_sec);

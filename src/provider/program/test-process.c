@@ -170,6 +170,54 @@ static void other_answers_are_as_ever(void)
 	}
 }
 
+/* Return (heap) what goes to our standard error while fn runs. */
+static char *said_by(void (*fn)(void))
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(1 << 20);
+	_cleanup_fd_ int before = fcntl(2, F_DUPFD_CLOEXEC, 3);
+	int pair[2];
+
+	must(before >= 0 && fd_pipe(pair) == 0 && dup2(pair[1], 2) == 2);
+	fd_close(pair[1]);
+	fn();
+	must(dup2(before, 2) == 2);
+	must(fd_read_to_end(pair[0], &b) == 0);
+	fd_close(pair[0]);
+	return str_dup(buf_str(&b));
+}
+
+static void speak(void)
+{
+	struct process_stream s = PROCESS_STREAM_NONE;
+	struct words_answer a;
+
+	check_int(ask(HEAR "echo one >&2\necho far\nprintf 'two\\033[31m\\n' >&2\necho x\nread x\n",
+			  true, &a, &s),
+		1);
+	check_bytes(s.from, "x\n");
+	(void)process_stream_end(&s);
+}
+
+static void flood(void)
+{
+	struct process_stream s = PROCESS_STREAM_NONE;
+	struct words_answer a;
+
+	check_int(ask(HEAR "yes word | head -c 500000 >&2\necho far\nyes word >&2\n", true, &a, &s),
+		1);
+	(void)process_stream_end(&s);
+}
+
+/* It may come from the other place. */
+static void what_it_says_besides_is_safe_and_bounded(void)
+{
+	_cleanup_(freep) char *said = said_by(speak), *much = said_by(flood);
+
+	check_z(said, "one\ntwo\\x1B[31m\n");
+	must(much != NULL);
+	check_int((long long)strlen(much), 16 * 1024);
+}
+
 static void requests_say_where(void)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(4096);
@@ -210,6 +258,7 @@ int main(void)
 	run_test(its_input_ends_as_a_pipe_does);
 	run_test(all_of_its_group_ends);
 	run_test(other_answers_are_as_ever);
+	run_test(what_it_says_besides_is_safe_and_bounded);
 	run_test(requests_say_where);
 	run_test(a_far_room_names_nothing_of_this_machine);
 	unlink(path);
