@@ -74,6 +74,15 @@ static void bad_values_are_refused(void)
 	struct room_spec s;
 
 	fill(&s);
+	for (int i = 0; i < 3; i++) {
+		static const char *const places[] = {"", "a\nb", "\x7f"};
+
+		s.place = strdup(places[i]);
+		check_int(room_spec_check(&s, &err), -E_USAGE);
+		free(s.place);
+	}
+	s.place = strdup("ssh://me@there:22");
+	check_int(room_spec_check(&s, &err), 0);
 	s.root = ROOM_ROOT_DIR;
 	check_int(room_spec_check(&s, &err), -E_USAGE);
 	s.root_dir = strdup("relative");

@@ -107,6 +107,33 @@ static void check_choice(
 	free(s.passed_over);
 }
 
+static void a_place_needs_a_provider_that_has_it(void)
+{
+	static const enum fault none[] = {WORKS, WORKS, WORKS, WORKS};
+	static const struct {
+		const char *name, *said;
+		int code;
+	} rows[] = {
+		{"auto", "--place there: --provider has to say what makes rooms there", E_USAGE},
+		{PROVIDER_AUTO_OR_NONE,
+			"--place there: --provider has to say what makes rooms there", E_USAGE},
+		{"native", "provider native makes rooms on this machine alone, not at there",
+			E_UNSUPPORTED},
+	};
+
+	faults = none;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(freep) char *copy = strdup(rows[i].name), *place = strdup("there");
+		struct supervisor s = {.start.provider = copy, .spec.place = place};
+		struct cloche_err err = CLOCHE_ERR_INIT;
+
+		done[0] = '\0';
+		check_int(choose_provider(&s, create, &err), -rows[i].code);
+		check_z(err.message, rows[i].said);
+		check_z(done, "");
+	}
+}
+
 static void the_usual_one_is_just_tried(void)
 {
 	static const enum fault none[NAMES_N] = {WORKS, WORKS, WORKS, WORKS};
@@ -226,6 +253,7 @@ static void a_named_one_is_the_only_one(void)
 
 int main(void)
 {
+	run_test(a_place_needs_a_provider_that_has_it);
 	run_test(the_usual_one_is_just_tried);
 	run_test(others_come_in_their_order);
 	run_test(a_wish_is_not_passed_on);

@@ -229,6 +229,31 @@ static void requests_say_where(void)
 	check_str(buf_str(&b), "cloche-provider 1\nend\n");
 }
 
+/* So that what a crash leaves elsewhere is removed there. */
+static void a_record_says_where(void)
+{
+	_cleanup_(buf_donep) struct buf record = BUF_INIT(65536), heard = BUF_INIT(65536);
+	_cleanup_(room_spec_donep) struct room_spec s;
+	char script[2 * TAP_DIR_BYTES];
+	struct provider p;
+
+	snprintf(script, sizeof(script), "cat >%s/heard\necho ok\n", dir);
+	p = write_program(script);
+	room_spec_init(&s);
+	s.id = strdup("sandbox-abcdefghijklmnopqrstu");
+	s.place = strdup("me@there");
+	s.init_path = strdup("/init");
+	must(setenv("DOCKER_HOST", "unix:///x", 1) == 0);
+	check_int(p.plan(&p, &s, &record, &err), 0);
+	check(str_find(buf_str(&record), STR("u\nplace=me@there\n")) < buf_len(&record));
+	check_int(p.reap(&p, buf_str(&record), &err), 0);
+	snprintf(script, sizeof(script), "%s/heard", dir);
+	must(fd_read_file(AT_FDCWD, script, &heard, &err) == 0);
+	check_str(buf_str(&heard),
+		"cloche-provider 1\nid sandbox-abcdefghijklmnopqrstu\nplace me@there\nend\n");
+	unlink(script);
+}
+
 static void a_far_room_names_nothing_of_this_machine(void)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(65536);
@@ -260,6 +285,7 @@ int main(void)
 	run_test(other_answers_are_as_ever);
 	run_test(what_it_says_besides_is_safe_and_bounded);
 	run_test(requests_say_where);
+	run_test(a_record_says_where);
 	run_test(a_far_room_names_nothing_of_this_machine);
 	unlink(path);
 	rmdir(dir);
