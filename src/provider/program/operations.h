@@ -71,7 +71,7 @@ void process_pass_on(struct process_words *words);
  * goes on; else 0 or an error. */
 _warn_unused_ int process_end_or_stream(struct process *run, struct words_answer *ret,
 	struct process_stream *ret_stream, struct cloche_err *err);
-/* Close the stream, and kill the program with all of its group. Return its status as of waitpid().
+/* Kill the program with all of its group, and close the stream. Return its status as of waitpid().
  * Do nothing if it has been ended already. */
 int process_stream_end(struct process_stream *stream);
 /* Start the program and wait for its answer. */

@@ -281,11 +281,12 @@ int process_stream_end(struct process_stream *stream)
 {
 	int status = 0;
 
+	if (stream->pid > 0)
+		kill(-stream->pid, SIGKILL);
 	fd_close(stream->to);
 	fd_close(stream->from);
 	fd_close(stream->pidfd);
 	if (stream->pid > 0) {
-		kill(-stream->pid, SIGKILL);
 		job_hold_cancel();
 		(void)!job_wait_child(stream->pid, &status);
 		job_release_cancel();
