@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "dns/responder.h"
+#include "dns/udp.h"
 #include "gateway/conn.h"
 #include "gateway/event.h"
 #include "gateway/state.h"
@@ -121,84 +122,9 @@ static int respond(struct gateway *g, struct str packet, bool tcp, struct buf *o
 
 /* --- UDP --- */
 
-union control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo))];
-};
-
-/* Build the control data of the answer from that of the query, so that the answer is sent from the
- * address that was asked. Return false if that address is not known. */
-static bool answer_from(struct msghdr *in, struct msghdr *out, union control *control)
+static int respond_udp(void *user, struct str packet, struct buf *out)
 {
-	struct cmsghdr *cm, *made = &control->align;
-
-	memset(control, 0, sizeof(*control));
-	out->msg_control = control->bytes;
-	for (cm = CMSG_FIRSTHDR(in); cm; cm = fd_next_control(in, cm)) {
-		if (cm->cmsg_level == IPPROTO_IP && cm->cmsg_type == IP_PKTINFO) {
-			struct in_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(cm), sizeof(info));
-			info.ipi_spec_dst = info.ipi_addr;
-			info.ipi_ifindex = 0;
-			made->cmsg_len = CMSG_LEN(sizeof(info));
-			memcpy(CMSG_DATA(made), &info, sizeof(info));
-			out->msg_controllen = CMSG_SPACE(sizeof(info));
-		} else if (cm->cmsg_level == IPPROTO_IPV6 && cm->cmsg_type == IPV6_PKTINFO) {
-			struct in6_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(cm), sizeof(info));
-			/* A link-local address needs its interface. */
-			if (!IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr))
-				info.ipi6_ifindex = 0;
-			made->cmsg_len = CMSG_LEN(sizeof(info));
-			memcpy(CMSG_DATA(made), &info, sizeof(info));
-			out->msg_controllen = CMSG_SPACE(sizeof(info));
-		} else {
-			continue;
-		}
-		made->cmsg_level = cm->cmsg_level;
-		made->cmsg_type = cm->cmsg_type;
-		return true;
-	}
-	return false;
-}
-
-/* Answer one query. Return false if there is none now. */
-static bool answer_one(struct dns_socket *s)
-{
-	struct gateway *g = s->g;
-	_cleanup_(buf_donep) struct buf answer = BUF_INIT(DNS_TCP_MAX);
-	union control got, made;
-	struct sockaddr_storage from;
-	struct iovec iov = {.iov_base = g->scratch, .iov_len = DNS_UDP_MAX};
-	struct msghdr in = {
-		.msg_name = &from,
-		.msg_namelen = sizeof(from),
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = got.bytes,
-		.msg_controllen = sizeof(got),
-	};
-	struct msghdr out;
-	ssize_t n = recvmsg(s->fd, &in, MSG_DONTWAIT);
-
-	if (n < 0)
-		return errno == EINTR;
-	if ((in.msg_flags & MSG_TRUNC) ||
-		respond(g, str_make(g->scratch, (size_t)n), false, &answer) <= 0)
-		return true;
-	iov = (struct iovec){.iov_base = buf_data(&answer), .iov_len = buf_len(&answer)};
-	out = (struct msghdr){
-		.msg_name = &from,
-		.msg_namelen = in.msg_namelen,
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-	};
-	/* An answer that cannot be sent is lost, like any datagram. */
-	if (answer_from(&in, &out, &made))
-		(void)sendmsg(s->fd, &out, MSG_DONTWAIT | MSG_NOSIGNAL);
-	return true;
+	return respond(user, packet, false, out);
 }
 
 static void on_next_second(struct loop_timer *timer)
@@ -232,7 +158,7 @@ static void on_udp(struct loop_io *io, uint32_t events)
 	struct dns_socket *s = container_of(io, struct dns_socket, io);
 
 	for (int i = 0; i < PACKETS_A_TURN && within_rate(s); i++)
-		if (!answer_one(s)) {
+		if (!dns_udp_answer(s->fd, respond_udp, s->g)) {
 			s->n--; /* there was none */
 			return;
 		}
@@ -240,14 +166,11 @@ static void on_udp(struct loop_io *io, uint32_t events)
 
 int dns_udp_add(struct gateway *g, struct dns_socket *s, int fd)
 {
-	int one = 1, r = fd_set_nonblock(fd, true);
+	int r = fd_set_nonblock(fd, true);
 
-	if (r >= 0) {
-		/* One of these fails, because a socket has one family. */
-		(void)setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &one, sizeof(one));
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &one, sizeof(one));
+	dns_udp_prepare(fd);
+	if (r >= 0)
 		r = loop_io_add(g->loop, &s->io, fd, EPOLLIN, on_udp);
-	}
 	if (r < 0) {
 		fd_close(fd);
 		return r;
