@@ -475,7 +475,9 @@ static void print_room(const char *name, bool nested, bool staying)
 }
 
 /* The columns of seccomp-programs.def. */
-enum program { GATEWAY, BROKER, FORWARD, UNPACK, SYNC };
+enum program { GATEWAY, BROKER, FORWARD, UNPACK, SYNC, RELAY };
+static const char *const programs[] = {"filter_gateway", "filter_broker", "filter_forward",
+	"filter_unpack", "filter_sync", "filter_relay"};
 
 /* Compare an argument that the kernel takes as 32 bits, ignoring the bits in `but`. */
 static struct scmp_arg_cmp equal(unsigned arg, uint32_t but, uint32_t value)
@@ -591,11 +593,8 @@ int main(void)
 	print_setgid("filter_no_setgid", SCMP_ACT_ERRNO(EPERM));
 	print_dialling("filter_ask_dialling");
 	printf("#define SELF_PLACEHOLDER 0x%xU\n", SELF_PLACEHOLDER);
-	print_program("filter_gateway", GATEWAY, false);
-	print_program("filter_broker", BROKER, false);
+	for (unsigned i = 0; i < ARRAY_SIZE(programs); i++)
+		print_program(programs[i], i, false);
 	print_program("filter_broker_offline", BROKER, true);
-	print_program("filter_forward", FORWARD, false);
-	print_program("filter_unpack", UNPACK, false);
-	print_program("filter_sync", SYNC, false);
 	return ferror(stdout) || fflush(stdout) != 0;
 }

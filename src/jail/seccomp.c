@@ -25,7 +25,8 @@
 	_(SECCOMP_BROKER_OFFLINE, filter_broker_offline)                                           \
 	_(SECCOMP_FORWARD, filter_forward)                                                         \
 	_(SECCOMP_UNPACK, filter_unpack)                                                           \
-	_(SECCOMP_SYNC, filter_sync)
+	_(SECCOMP_SYNC, filter_sync)                                                               \
+	_(SECCOMP_RELAY, filter_relay)
 
 static const struct {
 	const struct sock_filter *code;

@@ -37,6 +37,7 @@ enum seccomp_filter {
 	SECCOMP_FORWARD,
 	SECCOMP_UNPACK,
 	SECCOMP_SYNC,
+	SECCOMP_RELAY,
 };
 
 /* Install a filter for all threads of the process and everything that it starts, for good.
