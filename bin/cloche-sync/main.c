@@ -2,10 +2,11 @@
 /* Theory of operation: copies a directory to another machine, or what changed there back
  * (sync/sync.h). It is started with
  *
- *   cloche-sync push|pull all|tracked|none ID [MAX-BYTES]
+ *   cloche-sync push|pull all|tracked|none ID [OWN-PATH...]
  *
  * and three descriptors: a socket to the file worker there, the directory, and the file of the
- * state, open for both. It prints lines of JSON, the last of which says that it is done. The worker
+ * state, open for both. What is at an OWN-PATH never comes back. It prints lines of JSON, the last
+ * of which says that it is done, and sentences for the person to standard error. The worker
  * is hostile. So before anything is read of it, this program can reach no file but those of the
  * directory, and cannot gain any right (INV-NARROW). If nothing goes on for some minutes, it ends,
  * whatever the worker says. */
@@ -13,7 +14,6 @@
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/jsonout.h"
-#include "base/parse.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
 #include "jail/seccomp.h"
@@ -32,6 +32,7 @@ enum {
 	FD_WORKER = 3,
 	FD_DIRECTORY = 4,
 	FD_STATE = 5,
+	SAY_MAX = 10,
 	TELLS_MAX = 1000, /* lines of one kind; the last line has their number */
 	TICK_SEC = 5,
 	STALL_TICKS = 36,
@@ -74,11 +75,43 @@ static void print_counts(struct jsonout *o)
 	jsonout_number(o, "removed", r->removed);
 }
 
+/* What is said of a path, and then of its number if that is large. */
+static const char *const sentences[SYNC_EVENT_END_] = {
+	[SYNC_KEPT_BOTH] = "changed here and in the sandbox: yours stays, the sandbox's is",
+	[SYNC_KEPT] = "was deleted in the sandbox and changed here: it stays",
+	[SYNC_RESTORED] = "was deleted here and changed in the sandbox: it is here again",
+	[SYNC_LEFT] = "changed on both sides: it was not sent",
+	[SYNC_UNREADABLE] = "cannot be read: it was left out",
+	[SYNC_UNSTEADY] = "changed while it was read: it was left out",
+	[SYNC_SPECIAL] = "is neither a file, nor a directory, nor a link: it was left out",
+	[SYNC_TOO_DEEP] = "lies too deep: it was left out",
+	[SYNC_OWN] = "is obeyed by this machine: what the sandbox did to it does not come back",
+};
+
+static void say(enum sync_event event, const char *path, const char *other)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	uint64_t told = sync_program.report.told[event];
+
+	if (told > SAY_MAX)
+		return;
+	if (told == SAY_MAX) {
+		fprintf(stderr, "cloche: and more of which each %s\n", sentences[event]);
+		return;
+	}
+	if (escape_terminal(&b, str_from(path)) < 0 ||
+		buf_printf(&b, " %s", sentences[event]) < 0 ||
+		(other && (buf_add_char(&b, ' ') < 0 || escape_terminal(&b, str_from(other)) < 0)))
+		return;
+	fprintf(stderr, "cloche: %.*s\n", STR_FMT(buf_str(&b)));
+}
+
 static void print_tell(void *user, enum sync_event event, const char *path, const char *other)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES);
 	struct jsonout o = {.b = &b};
 
+	say(event, path, other);
 	if (sync_program.report.told[event] > TELLS_MAX)
 		return;
 	print_begin(&o, sync_event_name(event));
@@ -101,6 +134,10 @@ static void print_progress(void *user)
 	print_begin(&o, "progress");
 	print_counts(&o);
 	print_line(&o);
+	fprintf(stderr, "cloche: %s files: %llu entries, %llu MiB\n",
+		sync_program.push ? "sending" : "bringing back",
+		(unsigned long long)sync_program.report.entries,
+		(unsigned long long)(sync_program.report.bytes >> 20));
 }
 
 static void print_done(void)
@@ -161,13 +198,13 @@ static bool take_arguments(int argc, char **argv)
 {
 	struct sync_options *o = &sync_program.options;
 
-	if (argc < 4 || argc > 5)
+	if (argc < 4)
 		return false;
+	o->own = argv + 4;
 	sync_program.push = strcmp(argv[1], "push") == 0;
 	o->id = argv[3];
 	return (sync_program.push || strcmp(argv[1], "pull") == 0) &&
-	       sync_what_from(str_from(argv[2]), &o->what) && is_id(o->id) &&
-	       (argc == 4 || parse_u64(str_from(argv[4]), UINT64_MAX, &o->max_bytes) == 0);
+	       sync_what_from(str_from(argv[2]), &o->what) && is_id(o->id);
 }
 
 static int prepare(struct cloche_err *err)

@@ -16,7 +16,8 @@ static const char *const event_names[SYNC_EVENT_END_] = {[SYNC_KEPT_BOTH] = "kep
 	[SYNC_UNREADABLE] = "unreadable",
 	[SYNC_UNSTEADY] = "unsteady",
 	[SYNC_SPECIAL] = "special",
-	[SYNC_TOO_DEEP] = "too-deep"};
+	[SYNC_TOO_DEEP] = "too-deep",
+	[SYNC_OWN] = "own"};
 
 bool sync_what_from(struct str word, enum sync_what *ret)
 {

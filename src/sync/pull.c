@@ -18,6 +18,23 @@ static bool is_lost(const struct sync *s)
 	return false;
 }
 
+/* Whether a path is the person's alone. */
+static bool is_own(const struct sync *s, const char *path)
+{
+	char *const *own = s->o->own;
+
+	while (own && *own && strcmp(path, *own) != 0 && !sync_is_below(path, *own))
+		own++;
+	return own && *own;
+}
+
+/* Whether this would change something here. */
+static bool pull_is_change(uint8_t action)
+{
+	return action == SYNC_TAKE || action == SYNC_RESTORE || action == SYNC_COMPARE ||
+	       action == SYNC_DELETE;
+}
+
 static int pull_decide(struct sync *s, struct cloche_err *err)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -31,6 +48,10 @@ static int pull_decide(struct sync *s, struct cloche_err *err)
 		if (n->blind)
 			continue;
 		n->action = (uint8_t)sync_decide_pull(here, there_side(n, true));
+		if (pull_is_change(n->action) && is_own(s, n->path)) {
+			n->action = SYNC_DO_NOTHING;
+			sync_tell(s, SYNC_OWN, n->path, NULL);
+		}
 		if (n->action == SYNC_KEEP)
 			sync_tell(s, SYNC_KEPT, n->path, NULL);
 		if (n->action == SYNC_KEEP || n->action == SYNC_FORGET)

@@ -28,7 +28,9 @@ bool sync_what_from(struct str word, enum sync_what *ret);
 
 struct sync_options {
 	enum sync_what what;
-	const char *id;     /* borrowed: of the sandbox, for NAME.from-ID */
+	const char *id; /* borrowed: of the sandbox, for NAME.from-ID */
+	/* Paths (borrowed, ends with NULL; or NULL) that a pull does not touch, with all below. */
+	char *const *own;
 	size_t max_entries; /* on each side; 0: SYNC_MAX_ENTRIES */
 	uint64_t max_bytes; /* that a pull fetches; 0: any number */
 	/* Called when the state has to be on the disk before anything else happens; NULL: never. */
@@ -46,6 +48,7 @@ enum sync_event {
 	SYNC_UNSTEADY,   /* it changed while it was read: the next time */
 	SYNC_SPECIAL,    /* it is neither a file, nor a directory, nor a link */
 	SYNC_TOO_DEEP,   /* too many directories, or a path that is too long */
+	SYNC_OWN,        /* it is the person's alone: what changed there stays there */
 	SYNC_EVENT_END_
 };
 
