@@ -451,7 +451,8 @@ int client_finish(struct client *c, struct ctl_ended *ret, struct cloche_err *er
 			return r;
 	}
 	*ret = c->end;
-	return 0;
+	/* The command has ended, but what it left elsewhere did not come back whole. */
+	return c->error.code == E_BROKEN ? client_never_ran(c, err) : 0;
 }
 
 /* Send what was queued (r is the result of queueing) and wait for the answer. Called with the lock

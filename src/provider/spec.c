@@ -45,6 +45,7 @@ void room_spec_done(struct room_spec *s)
 	free(s->keep_dir);
 	free(s->init_path);
 	free(s->place);
+	free(s->sync);
 	free(s->host_home);
 	strv_free(s->opened);
 	room_spec_init(s);
@@ -348,6 +349,8 @@ static const struct message *room_limits_message(void)
 	F(BOOL, own_user)                                                                          \
 	F(OPTIONAL, init_path, .max = MAX_PATH)                                                    \
 	F(OPTIONAL, place, .max = ROOM_PLACE_MAX)                                                  \
+	F(OPTIONAL, sync, .max = ROOM_SYNC_MAX)                                                    \
+	F(U64, far_usec)                                                                           \
 	F(OPTIONAL, host_home, .max = MAX_PATH)                                                    \
 	F(STRV, opened, .max = MAX_PATH, .max_n = ROOM_MAX_OPENED)
 

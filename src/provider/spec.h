@@ -20,6 +20,7 @@ enum {
 	ROOM_USER_MAX = 32, /* as useradd(8) */
 	ROOM_ID_MAX = 64,   /* bytes of an id: [A-Za-z0-9_-], first not '-' */
 	ROOM_PLACE_MAX = 512,
+	ROOM_SYNC_MAX = 16,
 };
 
 enum room_root {
@@ -104,12 +105,14 @@ struct room_spec {
 		      * while the room is made, since their maker starts at the same time. An end
 		      * without any certificate, or no end within ten seconds, is an E_NETWORK error
 		      */
-	char *init_path; /* host path of the program that becomes process 1 */
-	char *place;     /* where the room is made, in the provider's words; NULL: on this machine
-			  */
-	char *host_home; /* the user's home directory, whose credentials are kept out */
-	char **opened;   /* paths of the host that stay writable although the host obeys them,
-			  * because the user asked for it (strv) */
+	char *init_path;   /* host path of the program that becomes process 1 */
+	char *place;       /* where the room is made, in the provider's words; NULL: on this machine
+			    */
+	char *sync;        /* which files of its mounts a room elsewhere gets; NULL: all */
+	uint64_t far_usec; /* how long a room elsewhere lives without a connection; 0: a default */
+	char *host_home;   /* the user's home directory, whose credentials are kept out */
+	char **opened;     /* paths of the host that stay writable although the host obeys them,
+			    * because the user asked for it (strv) */
 
 	/* Who its processes are, inside. A provider whose rooms have one user maps the caller's own
 	 * ids to these. user: the account's name, NULL if it has none. own_user: nobody asked for

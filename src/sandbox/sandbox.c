@@ -400,6 +400,15 @@ int sandbox_set_record(cloche_sandbox *sb, const char *record, cloche_err *err)
 	return set_string(&sb->kept_record, record, err);
 }
 
+int sandbox_set_sync(cloche_sandbox *sb, const char *what, cloche_err *err)
+{
+	static const char *const known[] = {"all", "tracked", "none", NULL};
+
+	if (!is_one_of(what, known))
+		return err_set(err, E_USAGE, "--sync is all, tracked or none, not \"%s\"", what);
+	return set_string(&sb->sync, what, err);
+}
+
 int sandbox_set_record_sync(cloche_sandbox *sb, const char *sync, cloche_err *err)
 {
 	static const char *const known[] = {"always", "interval", "never", NULL};

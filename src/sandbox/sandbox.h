@@ -162,6 +162,7 @@ _warn_unused_ int sandbox_set_venv(cloche_sandbox *sb, const char *value, struct
 _warn_unused_ int sandbox_set_package_manager(
 	cloche_sandbox *sb, const char *value, struct cloche_err *err);
 _warn_unused_ int sandbox_set_record(cloche_sandbox *sb, const char *value, struct cloche_err *err);
+_warn_unused_ int sandbox_set_sync(cloche_sandbox *sb, const char *value, struct cloche_err *err);
 _warn_unused_ int sandbox_set_record_sync(
 	cloche_sandbox *sb, const char *value, struct cloche_err *err);
 _warn_unused_ int sandbox_set_offline(

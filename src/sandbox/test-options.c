@@ -48,6 +48,8 @@ static const struct {
 	{"network-log", "/tmp/log", NULL, false},
 	{"provider", "native", "wasm", false},
 	{"place", "me@build.test", "a\nb", false},
+	{"sync", "tracked", "some", false},
+	{"far-timeout", "5m", "soon", false},
 	{"name", "d_v", "_dev", false},
 	{"ttl", "1h", "1x", false},
 	{"label", "team=core", "team", true},

@@ -121,16 +121,26 @@ static void on_init_again(struct loop_job *job)
 		take_init(s);
 }
 
+static void say_failure(struct supervisor *s, const struct cloche_err *err)
+{
+	if (!s->failure)
+		s->failure = strdup(err->message);
+	s->end.reason = CTL_REASON_FAILED;
+	peers_error(s, err);
+}
+
 static void on_room_dead(struct loop_io *io, uint32_t events)
 {
 	struct supervisor *s = container_of(io, struct supervisor, room_io);
 	struct room_exit how = {0};
+	struct cloche_err err = CLOCHE_ERR_INIT;
 
 	loop_io_remove(io);
 	/* Read what init sent before it died, above all how processes ended. */
 	read_init(s, INT32_MAX);
 	close_init(s);
-	(void)s->room->provider->wait(s->room, &how, NULL);
+	if (s->room->provider->wait(s->room, &how, &err) < 0)
+		say_failure(s, &err); /* it is lost, or what it leaves has not come back */
 	s->room_dead = true;
 	if (s->state == SUP_UP || s->state == SUP_ENDING)
 		sandbox_kill(s, CTL_REASON_INIT_DIED);
@@ -203,10 +213,8 @@ void sandbox_fail(struct supervisor *s, const struct cloche_err *err)
 {
 	if (s->state >= SUP_KILLED)
 		return;
-	if (!s->failure)
-		s->failure = strdup(err->message);
 	s->state = SUP_UP; /* this reason replaces that of an orderly end */
-	peers_error(s, err);
+	say_failure(s, err);
 	sandbox_kill(s, CTL_REASON_FAILED);
 }
 

@@ -1,13 +1,14 @@
-/* fuzz-deps: base ipc files */
+/* fuzz-deps: base ipc files far */
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every message that has a table: the first byte says which, the rest is the payload. What is
  * accepted must be encoded to the same bytes. */
+#include "far/test-messages.h"
 #include "files/test-messages.h"
 #include "ipc/test-messages.h"
 
 enum { MAX_MESSAGE = 16 << 20, MAX_STRUCT = 32 * 1024 };
 
-static const message_fn *const folders[] = {ipc_messages, files_messages};
+static const message_fn *const folders[] = {ipc_messages, files_messages, far_messages};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -176,6 +176,10 @@ static int make_room(const cloche_sandbox *sb, bool kept, const struct network_l
 	r = set_string(&ret->place, sb->place, err);
 	if (r < 0)
 		return r;
+	r = set_string(&ret->sync, sb->sync, err);
+	if (r < 0)
+		return r;
+	ret->far_usec = sb->far_timeout_ms * USEC_PER_MSEC;
 	ret->nested = sb->nested;
 	ret->masked = sb->secrets && cloche_secrets_count(sb->secrets) > 0;
 	ret->limits = sb->limits;

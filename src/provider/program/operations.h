@@ -28,6 +28,8 @@ struct process_ask {
 	int patience_sec;
 	const struct room_spec *spec; /* its given_up ends the run; NULL: nothing does */
 	bool far; /* the request has a line `far`: the program may become a stream */
+	/* NULL, or a program of ours that executes this one: "LEADER carry PATH VERB". */
+	const char *leader;
 };
 /* What a program says to a person, if part of it may come from another place: so it is hostile. */
 struct process_words {

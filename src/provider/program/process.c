@@ -92,9 +92,10 @@ int process_begin(struct process *ret, const struct provider *p, const struct pr
 	_cleanup_(strv_freep) char **env = make_env(ask->env);
 	_cleanup_fd_ int their_in = -1, their_out = -1, their_words = -1, to = -1, from = -1,
 			 words = -1;
-	const char *const argv[] = {p->path, ask->verb, NULL};
+	const char *const led[] = {ask->leader, "carry", p->path, ask->verb, NULL};
+	const char *const *argv = ask->leader ? led : led + 2;
 	int in[2], out[2], r;
-	struct program_spawn spawn = {.path = p->path, .argv = argv, .env = env, .own_group = true};
+	struct program_spawn spawn = {.path = argv[0], .argv = argv, .env = env, .own_group = true};
 
 	if (!env)
 		return err_nomem(err);

@@ -9,6 +9,7 @@
  *
  * Before the program is asked, the room's id and the settings that lead to the same engine are
  * recorded, so that what it made can be removed later. */
+#include "far/room.h"
 #include "base/fd.h"
 #include "base/strv.h"
 #include "ipc/roomctl.h"
@@ -108,6 +109,7 @@ static int program_reap(const struct provider *p, struct str record, struct cloc
 {
 	_cleanup_(strv_freep) char **env = calloc(1, sizeof(char *));
 	_cleanup_(freep) char *id = str_dup(str_next_line(&record)), *place = NULL;
+	_cleanup_(freep) char *script = NULL;
 	struct words_answer answer;
 
 	if (!env || !id)
@@ -122,8 +124,12 @@ static int program_reap(const struct provider *p, struct str record, struct cloc
 			return err_nomem(err);
 	if (!rundir_is_id(str_from(id)))
 		return 0;
-	return ask_about(p, "reap", &(struct describe_which){.id = id, .place = place}, env,
-		REAP_SEC, &answer, err);
+	script = place ? far_script("reap", id, err) : NULL;
+	if (place && !script)
+		return -err->code;
+	return ask_about(p, "reap",
+		&(struct describe_which){.id = id, .place = place, .script = script}, env, REAP_SEC,
+		&answer, err);
 }
 
 /* --- its socket --- */
@@ -313,6 +319,29 @@ static int make(struct program_room *r, const struct room_spec *spec,
 	return bound_sockets(r, spec, &answer, err);
 }
 
+/* Describe the room for a program that carries bytes to its place, where `cloche-far VERB` runs. */
+static int describe_with(
+	const struct room_spec *spec, const char *verb, struct buf *out, struct cloche_err *err)
+{
+	_cleanup_(freep) char *script = far_script(verb, spec->id, err);
+
+	return script ? describe_far(spec, script, out, err) : -err->code;
+}
+
+static int create_elsewhere(const struct provider *p, const struct room_spec *spec,
+	struct room **ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf start = BUF_INIT(REQUEST_MAX),
+					again = BUF_INIT(REQUEST_MAX);
+	int e = describe_with(spec, "start", &start, err);
+
+	if (e == 0)
+		e = describe_with(spec, "attach", &again, err);
+	return e < 0 ? e
+		     : far_room_create(p, spec,
+			       &(struct far_requests){buf_str(&start), buf_str(&again)}, ret, err);
+}
+
 static int program_create(const struct provider *p, const struct room_spec *spec, struct room **ret,
 	struct cloche_err *err)
 {
@@ -323,6 +352,8 @@ static int program_create(const struct provider *p, const struct room_spec *spec
 
 	if (e < 0)
 		return e;
+	if (spec->place)
+		return create_elsewhere(p, spec, ret, err);
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return err_nomem(err);

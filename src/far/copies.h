@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The person's files of a far room: copied there before it is made, and what changed brought back
+ * when it is over. cloche-sync does it, one run for each mount (bin/cloche-sync). */
+
+#include "provider/spec.h"
+
+/* A mount whose files are copied. */
+struct far_mount {
+	uint32_t number; /* at the far end: its guards are not counted */
+	int dir;         /* of this machine, O_PATH */
+	int state;       /* a file of cloche-sync's */
+	char **kept;     /* paths in it that are the person's alone: they do not come back (strv) */
+	bool ro;
+};
+
+struct far_copies {
+	struct far_mount *mounts;
+	size_t mounts_n;
+	char *id, *what; /* of the sandbox; --sync */
+};
+
+/* How files get there: connect this socket (taken) with a file worker for that mount. Return 0 or
+ * -errno. */
+typedef int (*far_copies_fn)(void *user, uint32_t mount, int fd);
+
+/* Note what there is to be copied. */
+_warn_unused_ int far_copies_init(
+	struct far_copies *f, const struct room_spec *spec, struct cloche_err *err);
+void far_copies_done(struct far_copies *f);
+
+/* Copy everything. given_up: of the room's spec, or NULL. */
+_warn_unused_ int far_copies_push(struct far_copies *f, const struct room_spec *spec,
+	far_copies_fn connect, void *user, struct cloche_err *err);
+/* Bring back what has changed in mounts that may be written to. All of them are tried. */
+_warn_unused_ int far_copies_pull(
+	struct far_copies *f, far_copies_fn connect, void *user, struct cloche_err *err);

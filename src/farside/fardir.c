@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "farside/fardir.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "fs/fs.h"
+#include "ipc/rundir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define ROOMS "cloche-far/rooms"
+#define SOCKET "link"
+
+enum { SWEEP_MAX = 64, REAP_MS = 5000, BACKLOG = 4 };
+
+/* Open the directory of all rooms. */
+static int fardir_open_rooms(struct cloche_err *err)
+{
+	const char *home = getenv("HOME");
+	char path[PATH_MAX];
+
+	if (!home || home[0] != '/')
+		return err_set(
+			err, E_UNSUPPORTED, "the account there has no home directory (HOME)");
+	snprintf(path, sizeof(path), "%s/.cache/" ROOMS, home);
+	if (fs_mkdirs(path, 0700, err) < 0)
+		return -err->code;
+	return fs_open_private_dir(path, err);
+}
+
+static int fardir_open(int rooms, const char *id)
+{
+	return openat(rooms, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int fardir_make(const char *id, struct cloche_err *err)
+{
+	_cleanup_fd_ int rooms = -1, dir = -1;
+
+	if (!rundir_is_id(str_from(id)))
+		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", id);
+	rooms = fardir_open_rooms(err);
+	if (rooms < 0)
+		return rooms;
+	if (mkdirat(rooms, id, 0700) < 0)
+		return errno == EEXIST ? err_set(err, E_BUSY, "the room exists already")
+				       : err_sys(err, errno, "make the room's directory");
+	dir = fardir_open(rooms, id);
+	if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0)
+		return err_sys(err, errno, "lock the room's directory");
+	return TAKE_FD(dir);
+}
+
+static void fardir_name(int dir, struct sockaddr_un *ret)
+{
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	/* The path may be too long for an address. */
+	snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" SOCKET, dir);
+}
+
+int fardir_listen(int dir, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr;
+
+	fardir_name(dir, &addr);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+		listen(fd, BACKLOG) < 0)
+		return err_sys(err, errno, "make the room's socket");
+	return TAKE_FD(fd);
+}
+
+int fardir_listen_again(int listener)
+{
+	return listen(listener, BACKLOG) < 0 ? -errno : 0;
+}
+
+/* Connect, and store who listens if ret_pid is not NULL. */
+static int fardir_dial(int dir, pid_t *ret_pid)
+{
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr;
+	struct ucred cred;
+	socklen_t n = sizeof(cred);
+
+	fardir_name(dir, &addr);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return -errno;
+	if (ret_pid && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+		return -errno;
+	if (ret_pid)
+		*ret_pid = cred.pid;
+	return TAKE_FD(fd);
+}
+
+int fardir_connect(const char *id, struct cloche_err *err)
+{
+	_cleanup_fd_ int rooms = -1, dir = -1;
+	int fd;
+
+	if (!rundir_is_id(str_from(id)))
+		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", id);
+	rooms = fardir_open_rooms(err);
+	if (rooms < 0)
+		return rooms;
+	dir = fardir_open(rooms, id);
+	fd = dir < 0 ? -errno : fardir_dial(dir, NULL);
+	return fd < 0 ? err_set(err, E_NOT_FOUND, "the room is not there any more") : fd;
+}
+
+void fardir_remove(const char *id)
+{
+	_cleanup_fd_ int rooms = fardir_open_rooms(NULL);
+
+	if (rooms >= 0)
+		(void)!fs_remove_tree(rooms, id);
+}
+
+/* Whether nobody holds the room. */
+static bool fardir_is_left(int dir)
+{
+	return flock(dir, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* Wait until the lock is free. */
+static bool fardir_await(int dir)
+{
+	uint64_t until = clock_mono_usec() + REAP_MS * USEC_PER_MSEC;
+
+	while (!fardir_is_left(dir)) {
+		if (clock_mono_usec() > until)
+			return false;
+		poll(NULL, 0, 10);
+	}
+	return true;
+}
+
+int fardir_reap(const char *id, struct cloche_err *err)
+{
+	_cleanup_fd_ int rooms = -1, dir = -1, fd = -1;
+	pid_t holder = 0;
+
+	if (!rundir_is_id(str_from(id)))
+		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", id);
+	rooms = fardir_open_rooms(err);
+	if (rooms < 0)
+		return rooms;
+	dir = fardir_open(rooms, id);
+	if (dir < 0)
+		return 0;
+	fd = fardir_is_left(dir) ? -1 : fardir_dial(dir, &holder);
+	/* As long as the connection is open, the number is that of who listens. */
+	if (fd >= 0 && holder > 0)
+		kill(holder, SIGTERM);
+	if (!fardir_await(dir))
+		return err_set(err, E_BUSY, "the room does not end");
+	(void)!fs_remove_tree(rooms, id);
+	return 0;
+}
+
+void fardir_sweep(void)
+{
+	_cleanup_fd_ int rooms = fardir_open_rooms(NULL);
+	_cleanup_(fs_list_closep) DIR *list = rooms < 0 ? NULL : fs_list(rooms, ".");
+	struct dirent *e;
+
+	for (int i = 0; list && i < SWEEP_MAX && (e = fs_list_next(list)); i++) {
+		_cleanup_fd_ int dir = fardir_open(rooms, e->d_name);
+
+		if (dir >= 0 && fardir_is_left(dir))
+			(void)!fs_remove_tree(rooms, e->d_name);
+	}
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The directory of a far room in the other place: ~/.cache/cloche-far/rooms/ID. It has the socket
+ * for carriers, the directories of mounts, and a lock that is held as long as the room lives. */
+
+#include "base/err.h"
+
+/* Make it and take its lock. Return a descriptor, which keeps the lock, or negative (E_BUSY: there
+ * is such a room). */
+int fardir_make(const char *id, struct cloche_err *err);
+/* Listen in it. Return a descriptor, or negative. */
+int fardir_listen(int dir, struct cloche_err *err);
+/* Be the process that listens there, after a fork. Return 0 or -errno. */
+_warn_unused_ int fardir_listen_again(int listener);
+/* Connect with who listens in that of a room. Return a descriptor, or negative. */
+int fardir_connect(const char *id, struct cloche_err *err);
+/* Remove it and everything in it. */
+void fardir_remove(const char *id);
+/* Have whoever holds that room end it, and remove what is left. It is no error if there is none. */
+_warn_unused_ int fardir_reap(const char *id, struct cloche_err *err);
+/* Remove what rooms have left whose holders died; some of it, if there is much. */
+void fardir_sweep(void);

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: this process holds a room in the place where the room is, and lives as long
+ * as the room. Whatever carries bytes to the near end (`cloche-far start`, later `cloche-far
+ * attach`) connects to a socket in the room's directory; the newest is the carrier. Without a
+ * carrier the room goes on for the time that near has named, and then ends by itself. Everything of
+ * it lies in one directory, whose lock this process holds. */
+#include "farside/hold.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "farside/fardir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	USAGE_USEC = USEC_PER_SEC,
+	TAILS_USEC = 5 * USEC_PER_SEC,  /* for the output of a room that is dead */
+	FIRST_USEC = 60 * USEC_PER_SEC, /* for the first carrier */
+	PATIENCE_MAX_USEC = 24LL * 3600 * USEC_PER_SEC,
+};
+
+static struct hold *hold_of_link(struct link *l)
+{
+	return container_of(l, struct hold, carrier.link);
+}
+
+void hold_leave(struct hold *h)
+{
+	h->room = room_free(h->room);
+	carrier_detach(&h->carrier);
+	room_spec_close(&h->spec);
+	fardir_remove(h->id);
+	_exit(0);
+}
+
+static void hold_on_tails(struct loop_timer *t);
+
+void hold_fail(struct hold *h, const struct cloche_err *why)
+{
+	hold_sent(h, far_send_error(&h->carrier.link, why));
+	h->is_over = h->has_failed = true;
+	/* Until it has arrived. */
+	if (loop_timer_in(h->loop, &h->patience, TAILS_USEC, hold_on_tails) < 0)
+		hold_leave(h);
+}
+
+static void hold_on_tails(struct loop_timer *t)
+{
+	hold_leave(container_of(t, struct hold, patience));
+}
+
+/* --- the room's life --- */
+
+void hold_tell_usage(struct hold *h)
+{
+	struct room_usage u = {0};
+	struct far_usage m;
+
+	if (h->carrier.out < 0 || h->room->provider->usage(h->room, &u, NULL) < 0 ||
+		memcmp(&u, &h->told, sizeof(u)) == 0)
+		return;
+	h->told = u;
+	m = (struct far_usage){.cpu_usec = u.cpu_usec,
+		.memory_bytes = u.memory_bytes,
+		.memory_peak_bytes = u.memory_peak_bytes,
+		.pids = u.pids,
+		.pids_peak = u.pids_peak,
+		.io_read_bytes = u.io_read_bytes,
+		.io_write_bytes = u.io_write_bytes,
+		.oom_kills = u.oom_kills,
+		.pids_refused = u.pids_refused,
+		.sampled = u.sampled};
+	hold_sent(h, far_send(&h->carrier.link, FAR_USAGE, far_usage_message(), &m));
+}
+
+static void hold_on_usage(struct loop_timer *t)
+{
+	struct hold *h = container_of(t, struct hold, usage);
+
+	hold_tell_usage(h);
+	if (loop_timer_in(h->loop, t, USAGE_USEC, hold_on_usage) < 0)
+		hold_leave(h);
+}
+
+/* The room is dead and its output is read, or nobody can wait for it any longer. */
+static void hold_tell_over(struct hold *h)
+{
+	struct room_exit how = {0};
+	struct far_over m;
+
+	if (h->is_over)
+		return;
+	h->is_over = true;
+	loop_timer_clear(&h->tails);
+	loop_timer_clear(&h->usage);
+	hold_tell_usage(h);
+	(void)h->room->provider->wait(h->room, &how, NULL);
+	m = (struct far_over){.exited = how.exited,
+		.status = (uint32_t)how.status & 0xff,
+		.oom_killed = how.oom_killed};
+	hold_sent(h, far_send(&h->carrier.link, FAR_OVER, far_over_message(), &m));
+}
+
+static void hold_on_tail(struct loop_timer *t)
+{
+	struct hold *h = container_of(t, struct hold, tails);
+
+	if (exec_is_drained(h) || loop_now(h->loop) >= h->tails_until) {
+		hold_tell_over(h);
+		return;
+	}
+	if (loop_timer_in(h->loop, t, 10 * USEC_PER_MSEC, hold_on_tail) < 0)
+		hold_tell_over(h);
+}
+
+/* Return false if init broke the protocol. */
+static bool hold_read_init(struct hold *h)
+{
+	while (h->init_open) {
+		struct chan_frame f;
+		int e = chan_recv(&h->init, &f);
+		bool ok;
+
+		if (e == 0 || e == -EPIPE)
+			return true;
+		if (e < 0)
+			return false;
+		ok = exec_on_frame(h, &f);
+		chan_frame_done(&f);
+		if (!ok)
+			return false;
+	}
+	return true;
+}
+
+static void hold_close_init(struct hold *h)
+{
+	if (!h->init_open)
+		return;
+	loop_io_remove(&h->init_io);
+	chan_done(&h->init);
+	h->init_open = false;
+}
+
+static void hold_on_init(struct loop_io *io, uint32_t events)
+{
+	struct hold *h = container_of(io, struct hold, init_io);
+	bool ok = hold_read_init(h) && chan_flush(&h->init) == 0;
+
+	if (!ok)
+		(void)h->room->provider->kill(h->room, SIGKILL, NULL);
+	if (!ok || h->init.eof)
+		hold_close_init(h);
+	else
+		loop_io_set(io, chan_pending(&h->init) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static void hold_on_room_dead(struct loop_io *io, uint32_t events)
+{
+	struct hold *h = container_of(io, struct hold, room_io);
+
+	loop_io_remove(io);
+	(void)!hold_read_init(h);
+	hold_close_init(h);
+	h->tails_until = loop_now(h->loop) + TAILS_USEC;
+	hold_on_tail(&h->tails);
+}
+
+static int hold_watch_room(struct hold *h, struct cloche_err *err)
+{
+	int e = chan_init(
+		&h->init, TAKE_FD(h->room->control_fd), ROOMCTL_MAX_REPLY, ROOMCTL_MAX_PAYLOAD * 2);
+
+	h->init.max_send = ROOMCTL_MAX_PAYLOAD;
+	h->init_open = e == 0;
+	if (e == 0)
+		e = loop_io_add(h->loop, &h->init_io, h->init.fd, EPOLLIN, hold_on_init);
+	if (e == 0)
+		e = loop_io_add(
+			h->loop, &h->room_io, h->room->watch_fd, EPOLLIN, hold_on_room_dead);
+	if (e == 0)
+		e = loop_timer_in(h->loop, &h->usage, USAGE_USEC, hold_on_usage);
+	return e < 0 ? err_sys(err, -e, "watch the room") : 0;
+}
+
+/* --- what near asks for --- */
+
+static void hold_on_prepare(struct hold *h, struct str payload)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	if (make_prepare(h, payload, &err) < 0)
+		hold_fail(h, &err);
+	else
+		hold_sent(h, link_send(&h->carrier.link, FAR_PREPARED, STR_NULL));
+}
+
+static int hold_tell_made(struct hold *h)
+{
+	char *unenforced[ROOM_UNENFORCED_MAX + 1] = {NULL};
+	struct far_made m = {.isolation = "native",
+		.uid = h->room->uid,
+		.gid = h->room->gid,
+		.unenforced = unenforced};
+
+	for (unsigned i = 0; i < h->room->unenforced_n; i++)
+		unenforced[i] = h->room->unenforced[i];
+	return far_send(&h->carrier.link, FAR_MADE, far_made_message(), &m);
+}
+
+static int hold_on_make(struct hold *h)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	int e;
+
+	if (!h->has_spec || h->room || h->is_over)
+		return -EPROTO;
+	e = make_room(h, &err);
+	if (e == 0)
+		hold_sent(h, hold_tell_made(h));
+	if (e == 0)
+		e = hold_watch_room(h, &err);
+	if (e == 0 && h->spec.net == ROOM_NET_GATEWAY)
+		e = captured_start(h, &err);
+	if (e < 0)
+		hold_fail(h, &err);
+	return 0;
+}
+
+static int hold_on_kill(struct hold *h, struct str payload)
+{
+	struct far_kill m;
+
+	if (!far_get_kill(payload, &m))
+		return -EPROTO;
+	if (h->room)
+		(void)h->room->provider->kill(h->room, m.signo, NULL);
+	return 0;
+}
+
+static int hold_on_kill_tree(struct hold *h, struct str payload)
+{
+	struct far_kill_tree m;
+
+	if (!far_get_kill_tree(payload, &m))
+		return -EPROTO;
+	if (h->room)
+		(void)h->room->provider->kill_tree(h->room, (pid_t)m.pid, NULL);
+	return 0;
+}
+
+/* Pass a frame on to init as it is. */
+static int hold_to_init(struct hold *h, enum roomctl_frame type, struct str payload)
+{
+	if (!h->init_open)
+		return 0;
+	if (chan_send(&h->init, type, payload, NULL, 0) < 0 || chan_flush(&h->init) < 0)
+		(void)h->room->provider->kill(h->room, SIGKILL, NULL);
+	return 0;
+}
+
+static int hold_on_message(struct link *l, uint16_t type, struct str payload)
+{
+	struct hold *h = hold_of_link(l);
+
+	switch (type) {
+	case FAR_ROOM:
+		hold_on_prepare(h, payload);
+		return 0;
+	case FAR_MAKE:
+		return hold_on_make(h);
+	case FAR_EXEC:
+		return h->room ? exec_on_exec(h, payload) : -EPROTO;
+	case FAR_SIGNAL:
+		return hold_to_init(h, ROOM_SIGNAL, payload);
+	case FAR_RESIZE:
+		return hold_to_init(h, ROOM_RESIZE, payload);
+	case FAR_KILL:
+		return hold_on_kill(h, payload);
+	case FAR_KILL_TREE:
+		return hold_on_kill_tree(h, payload);
+	case FAR_FILES:
+		return streams_on_files(h, payload);
+	case FAR_LEAVE:
+		hold_leave(h);
+	default:
+		return -EPROTO;
+	}
+}
+
+static const struct link_ops hold_link_ops = {
+	.message = hold_on_message,
+	.data = pump_on_data,
+	.end = pump_on_end,
+	.stop = pump_on_stop,
+	.more = pump_on_more,
+};
+
+/* --- carriers --- */
+
+static void hold_on_patience(struct loop_timer *t)
+{
+	hold_leave(container_of(t, struct hold, patience));
+}
+
+static void hold_be_patient(struct hold *h, uint64_t usec)
+{
+	if (loop_timer_in(h->loop, &h->patience, MIN(usec, (uint64_t)PATIENCE_MAX_USEC),
+		    hold_on_patience) < 0)
+		hold_leave(h);
+}
+
+static void hold_on_cut(struct carrier *c, int why)
+{
+	struct hold *h = container_of(c, struct hold, carrier);
+
+	if (why == -EPROTO || why == -E2BIG || why == -ENOMEM || !h->has_spec || h->has_failed)
+		hold_leave(h);
+	/* What hold_fail() has begun ends soon, with or without a carrier. */
+	if (!h->is_over || h->room)
+		hold_be_patient(h, h->patience_usec);
+}
+
+static void hold_on_door(struct loop_io *io, uint32_t events)
+{
+	struct hold *h = container_of(io, struct hold, doors);
+	_cleanup_fd_ int in = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC);
+	int out = in < 0 ? -1 : fcntl(in, F_DUPFD_CLOEXEC, 3);
+
+	if (out < 0)
+		return;
+	if (!h->is_over || h->room)
+		loop_timer_clear(&h->patience);
+	if (carrier_attach(&h->carrier, TAKE_FD(in), out) < 0)
+		hold_leave(h);
+}
+
+static void hold_on_signal(struct loop_io *io, uint32_t events)
+{
+	hold_leave(container_of(io, struct hold, signals));
+}
+
+static int hold_start(struct hold *h, int dir, int listener)
+{
+	sigset_t ends;
+	int fd, e;
+
+	h->dir = dir;
+	h->loop = loop_new();
+	if (!h->loop)
+		return -ENOMEM;
+	room_spec_init(&h->spec);
+	carrier_init(&h->carrier, h->loop, &hold_link_ops, NULL, hold_on_cut);
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	/* Once more: whoever connects is told the number of the process that has listened last, and
+	 * fardir_reap() ends that one (unix(7), SO_PEERCRED). */
+	if (listen(listener, 4) < 0)
+		return -errno;
+	fd = loop_signalfd(&ends);
+	e = fd < 0 ? fd : loop_io_add(h->loop, &h->signals, fd, EPOLLIN, hold_on_signal);
+	if (e == 0)
+		e = loop_io_add(h->loop, &h->doors, listener, EPOLLIN, hold_on_door);
+	hold_be_patient(h, FIRST_USEC);
+	return e;
+}
+
+void hold_program(const char *id, int dir, int listener)
+{
+	static struct hold h;
+
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGHUP, SIG_IGN) == SIG_ERR)
+		_exit(1);
+	fd_raise_limit();
+	h.id = id;
+	if (hold_start(&h, dir, listener) < 0)
+		_exit(1);
+	_exit(loop_run(h.loop) < 0);
+}

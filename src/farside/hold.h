@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The far end of a room: what holds it in the other place. Shared by the files of this folder. */
+
+#include "dns/synthetic.h"
+#include "far/protocol.h"
+#include "far/pump.h"
+#include "provider/provider.h"
+
+struct hold;
+
+/* A process of the room. */
+struct hold_exec {
+	UT_hash_handle hh;
+	struct hold *hold;
+	uint32_t number;
+	struct pump pumps[3]; /* of a terminal the first alone; user NULL: not in use */
+	bool tty, has_ended, is_told;
+	struct roomctl_exited ending;
+	unsigned unread; /* pumps that may still have to read what it has printed */
+	unsigned open;   /* pumps that are not done */
+};
+
+/* Any other stream: a connection, a file worker. */
+struct hold_stream {
+	struct pump pump; /* first */
+	struct hold_stream *prev, *next;
+	struct hold *hold;
+	pid_t worker; /* 0: none */
+};
+
+struct hold_listener {
+	struct hold *hold;
+	struct loop_io io;
+	int fd;
+};
+
+struct hold {
+	struct loop *loop;
+	struct carrier carrier;
+	const char *id;
+	int dir;              /* the room's directory (fardir.h) */
+	struct loop_io doors; /* its socket, where carriers connect */
+	struct loop_io signals;
+	struct loop_timer patience;
+	uint64_t patience_usec;
+
+	struct room_spec spec;
+	bool has_spec;
+	char *pem;
+	struct room *room;
+	bool room_dead, is_over, has_failed;
+	struct chan init;
+	bool init_open;
+	struct loop_io init_io, room_io;
+	struct hold_exec *execs;
+	struct hold_stream *streams;
+	struct loop_timer usage, tails;
+	uint64_t tails_until;
+	struct room_usage told;
+
+	struct dns_synthetic *names;
+	struct hold_listener listeners[ROOM_LISTENERS];
+	struct loop_timer accept_again;
+};
+
+/* --- hold.c --- */
+/* Hold the room of this id and directory, whose lock is held, and take carriers at the listener. */
+_noreturn_ void hold_program(const char *id, int dir, int listener);
+/* End everything, and the process. */
+_noreturn_ void hold_leave(struct hold *h);
+/* Tell the near end that the room could not be made, or is lost; then leave. */
+void hold_fail(struct hold *h, const struct cloche_err *why);
+/* Say what the room uses, if that is another figure than last time. */
+void hold_tell_usage(struct hold *h);
+/* Something was given to the link; e is the result. */
+static inline void hold_sent(struct hold *h, int e)
+{
+	carrier_fail(&h->carrier, e);
+}
+
+/* --- make.c: the room --- */
+/* Make the places for the mounts. */
+_warn_unused_ int make_prepare(struct hold *h, struct str payload, struct cloche_err *err);
+_warn_unused_ int make_room(struct hold *h, struct cloche_err *err);
+
+/* --- exec.c: processes --- */
+/* Return 0 or -errno. */
+_warn_unused_ int exec_on_exec(struct hold *h, struct str payload);
+/* A frame of the room's init; return false if it is malformed. */
+bool exec_on_frame(struct hold *h, struct chan_frame *f);
+/* The room is dead. Return true if all output was read. */
+bool exec_is_drained(const struct hold *h);
+
+/* --- captured.c: the network --- */
+_warn_unused_ int captured_start(struct hold *h, struct cloche_err *err);
+
+/* --- streams.c --- */
+/* Connect a channel with this socket (taken). ret may be NULL. Return 0 or -errno. */
+_warn_unused_ int streams_add(struct hold *h, uint32_t number, int fd, struct hold_stream **ret);
+_warn_unused_ int streams_on_files(struct hold *h, struct str payload);
+unsigned streams_count(const struct hold *h);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: near describes the room as for its own machine. Whatever names a place of
+ * that machine is replaced here: a mount is a new directory of ours, which the person's files are
+ * copied into before the room is made. */
+#include "base/fd.h"
+#include "base/program.h"
+#include "farside/hold.h"
+#include "provider/native/native.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Make the place of mount i and open it. */
+static int make_place(struct hold *h, size_t i, struct cloche_err *err)
+{
+	struct room_mount *m = &h->spec.mounts[i];
+	char name[32], path[PATH_MAX];
+
+	snprintf(name, sizeof(name), "mount-%zu", i);
+	if (mkdirat(h->dir, name, 0700) < 0)
+		return err_sys(err, errno, "make a directory for %s", m->target);
+	m->fd = openat(h->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (m->fd < 0 || fd_path(m->fd, path) < 0)
+		return err_sys(err, errno, "open the directory for %s", m->target);
+	free(m->source);
+	m->source = strdup(path);
+	return m->source ? 0 : err_nomem(err);
+}
+
+/* Drop what protects files of a person's machine: here are copies. */
+static void make_drop_guards(struct room_spec *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->mounts_n; i++) {
+		struct room_mount *m = &s->mounts[i];
+
+		if (!m->guard) {
+			s->mounts[n++] = *m;
+			continue;
+		}
+		free(m->source);
+		free(m->target);
+		free(m->also);
+	}
+	s->mounts_n = n;
+}
+
+static int make_check(const struct room_spec *s, struct cloche_err *err)
+{
+	if (s->root != ROOM_ROOT_HOST)
+		return err_set(err, E_UNSUPPORTED,
+			"a room on another machine has that machine's system directories as its "
+			"root: leave --root out");
+	if (s->net == ROOM_NET_HOST)
+		return err_set(err, E_UNSUPPORTED, "--net host needs --provider subprocess");
+	return 0;
+}
+
+/* What is of near's machine alone. */
+static void make_forget(struct room_spec *s)
+{
+	free(s->keep_dir);
+	s->keep_dir = NULL;
+	free(s->init_path);
+	s->init_path = NULL;
+	free(s->host_home);
+	s->host_home = NULL;
+	s->overlay = false;
+	s->ca_fd = -1;
+}
+
+int make_prepare(struct hold *h, struct str payload, struct cloche_err *err)
+{
+	struct far_room_spec m;
+	struct wire_in r;
+	const char *home = getenv("HOME");
+	char self[PATH_MAX] = "";
+	int e;
+
+	if (h->has_spec || !message_get(payload, far_room_spec_message(), &m))
+		return err_set(err, E_PROTOCOL, "malformed description of a room");
+	r = wire_in(m.spec);
+	h->has_spec = true;
+	if (!room_spec_get(&r, &h->spec) || !wire_ok(&r))
+		return err_set(err, E_PROTOCOL, "malformed description of a room");
+	h->pem = str_dup(m.pem);
+	h->patience_usec = m.patience_usec;
+	make_forget(&h->spec);
+	make_drop_guards(&h->spec);
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		return err_sys(err, errno, "find our own program");
+	h->spec.init_path = strdup(self);
+	h->spec.host_home = strdup(home ? home : "/");
+	if (!h->pem || !h->spec.init_path || !h->spec.host_home)
+		return err_nomem(err);
+	e = make_check(&h->spec, err);
+	for (size_t i = 0; i < h->spec.mounts_n && e == 0; i++)
+		e = make_place(h, i, err);
+	return e;
+}
+
+/* Put the certificates into a file that the room's maker reads to its end. */
+static int make_ca(struct hold *h, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = memfd_create("certificates", MFD_CLOEXEC);
+	int e = fd < 0 ? -errno : fd_write_all(fd, h->pem, strlen(h->pem));
+
+	if (e == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		e = -errno;
+	if (e < 0)
+		return err_sys(err, -e, "keep the gateway's certificate");
+	h->spec.ca_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int make_room(struct hold *h, struct cloche_err *err)
+{
+	int e = h->pem[0] ? make_ca(h, err) : 0;
+
+	if (e == 0)
+		e = native_provider.create(&native_provider, &h->spec, &h->room, err);
+	h->spec.ca_fd = fd_close(h->spec.ca_fd);
+	return e;
+}
