@@ -16,12 +16,13 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ROOMS "cloche-far/rooms"
 #define SOCKET "link"
 
-enum { SWEEP_MAX = 64, REAP_MS = 5000, BACKLOG = 4 };
+enum { SWEEP_MAX = 64, PROGRAM_SEC = 30 * 24 * 3600, REAP_MS = 5000, BACKLOG = 4 };
 
 /* Open the directory of all rooms. */
 static int fardir_open_rooms(struct cloche_err *err)
@@ -168,12 +169,31 @@ int fardir_reap(const char *id, struct cloche_err *err)
 	return 0;
 }
 
+/* Remove programs of other versions that nobody has used for a month. */
+static void fardir_sweep_programs(int rooms)
+{
+	_cleanup_fd_ int dir = openat(rooms, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(fs_list_closep) DIR *list = dir < 0 ? NULL : fs_list(dir, ".");
+	time_t now = time(NULL);
+	struct dirent *e;
+	struct stat st;
+
+	for (int i = 0; list && i < SWEEP_MAX && (e = fs_list_next(list)); i++)
+		if (fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+			st.st_mtime < now - PROGRAM_SEC)
+			(void)!unlinkat(dir, e->d_name, 0);
+}
+
 void fardir_sweep(void)
 {
 	_cleanup_fd_ int rooms = fardir_open_rooms(NULL);
 	_cleanup_(fs_list_closep) DIR *list = rooms < 0 ? NULL : fs_list(rooms, ".");
 	struct dirent *e;
 
+	/* It is in use: so it is new. */
+	(void)!utimensat(AT_FDCWD, "/proc/self/exe", NULL, 0);
+	if (rooms >= 0)
+		fardir_sweep_programs(rooms);
 	for (int i = 0; list && i < SWEEP_MAX && (e = fs_list_next(list)); i++) {
 		_cleanup_fd_ int dir = fardir_open(rooms, e->d_name);
 
