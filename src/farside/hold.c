@@ -360,10 +360,6 @@ static int hold_start(struct hold *h, int dir, int listener)
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGINT);
-	/* Once more: whoever connects is told the number of the process that has listened last, and
-	 * fardir_reap() ends that one (unix(7), SO_PEERCRED). */
-	if (listen(listener, 4) < 0)
-		return -errno;
 	fd = loop_signalfd(&ends);
 	e = fd < 0 ? fd : loop_io_add(h->loop, &h->signals, fd, EPOLLIN, hold_on_signal);
 	if (e == 0)
