@@ -34,7 +34,7 @@ static int on_data(struct link *l, struct link_channel *c, struct str bytes)
 	if (c->held > c->window || bytes.n > c->held)
 		abort();
 	for (size_t i = 0; i < bytes.n; i++)
-		sum += (unsigned char)bytes.p[i];
+		sum = (unsigned char)(sum + (unsigned char)bytes.p[i]);
 	/* The reader of every other channel stalls. */
 	return c->number % 4 < 2 ? link_consumed(l, c, bytes.n) : 0;
 }
@@ -67,7 +67,7 @@ static void drain(struct link *l, uint64_t now, bool half)
 		size_t n = half ? (next.n + 1) / 2 : next.n;
 
 		for (size_t i = 0; i < next.n; i++)
-			sum += (unsigned char)next.p[i];
+			sum = (unsigned char)(sum + (unsigned char)next.p[i]);
 		link_written(l, n, now);
 		if (half)
 			return;
@@ -92,7 +92,7 @@ static int start(struct link *l)
 	link_init(l, &ops, session);
 	r = link_restart(l, 1);
 	if (r == 0)
-		r = link_send(l, 7, STR("\377\377\377\377 is not the length of a frame"));
+		r = link_send(l, 7, STR("\377\377\377\177 is not the length of a frame"));
 	if (r == 0)
 		r = link_open(l, &ours, link_new_number(l), true, true);
 	while (r == 0 && link_may_send(l, &ours) > 0)
