@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rooms in other places for the tests: behind the provider of the examples, whose place is a network namespace of this machine,
 and behind a real sshd. A rig has the environment and the options that lead there, and knows what is left of rooms."""
+import fcntl
 import glob
 import json
 import os
@@ -8,13 +9,15 @@ import pty
 import re
 import select
 import subprocess
+import termios
 import time
 
 from ssh_place import Relay, SshPlace
 from testlib import BIN, CLOCHE, ROOT, Skip, TemporaryDir, clean_env, expect, need, processes_with_marker, run_cloche, wait_until
 
-# How many connections an engine's program may wait for: none is timed, this is for a machine that is busy.
+# In seconds: nothing is timed, this is for a machine that is busy.
 PATIENCE = 120
+ELSEWHERE = os.path.join(ROOT, "examples", "providers", "cloche-provider-elsewhere")
 HOLDER = re.compile(rb"[^\0]*/cloche-far/[0-9a-f]{64}\0(start|attach)\0")
 
 
@@ -104,7 +107,7 @@ class Elsewhere(Rig):
         self.dir = self.home = self.tmp.__enter__()
         os.mkdir(os.path.join(self.dir, "run"), 0o700)
         self.env = clean_env(CLOCHE_RUNTIME_DIR=os.path.join(self.dir, "run"), CLOCHE_STATE_DIR=os.path.join(self.dir, "state"), HOME=self.dir)
-        self.options = ["--provider", os.path.join(ROOT, "examples", "providers", "cloche-provider-elsewhere"), "--place", "here",
+        self.options = ["--provider", ELSEWHERE, "--place", "here",
                         "--no-workspace", "--limits", "best-effort"]
         return self
 
@@ -121,6 +124,8 @@ class Ssh(SshPlace, Rig):
         self.host = host
 
     def start(self):
+        if os.geteuid() != 0:
+            self.account()
         super().start()
         self.home = self.path("home") if os.geteuid() == 0 else os.path.expanduser("~")
         self.options = ["--provider", "ssh", "--place", self.host, "--no-workspace", "--limits", "best-effort"]
@@ -187,6 +192,4 @@ class Terminal:
 
 
 def own_terminal():
-    import fcntl
-    import termios
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
