@@ -61,15 +61,25 @@ static void relay_lose(struct relay *r, const char *why)
 	relay_fail(r, &err);
 }
 
+/* The gateway is gone. The sandbox ends, and the supervisor says why. */
+static void relay_close_capture(struct relay *r)
+{
+	loop_io_remove(&r->capture.io);
+	chan_done(&r->capture.chan);
+	r->capture.open = false;
+}
+
 void relay_sent(struct relay *r, struct relay_chan *c, int e)
 {
 	if (!c->open)
 		return;
 	if (e == 0)
 		e = chan_flush(&c->chan);
-	if (e == -EPIPE && c != &r->capture)
+	if (e == -EPIPE && c == &r->capture)
+		relay_close_capture(r);
+	else if (e == -EPIPE)
 		relay_exit(r);
-	if (e < 0)
+	else if (e < 0)
 		relay_lose(r, "too much of what it said waits");
 	else
 		loop_io_set(&c->io, chan_pending(&c->chan) ? EPOLLIN | EPOLLOUT : EPOLLIN);
@@ -441,13 +451,10 @@ static void relay_on_capture_io(struct loop_io *io, uint32_t events)
 {
 	struct relay *r = container_of(io, struct relay, capture.io);
 
-	if (events & EPOLLOUT) {
+	if (events & EPOLLOUT)
 		relay_sent(r, &r->capture, 0);
-		return;
-	}
-	loop_io_remove(io);
-	chan_done(&r->capture.chan);
-	r->capture.open = false;
+	else
+		relay_close_capture(r);
 }
 
 static int relay_open(struct relay *r, struct relay_chan *c, int fd, size_t max_payload,
