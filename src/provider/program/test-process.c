@@ -249,8 +249,9 @@ static void a_record_says_where(void)
 	check_int(p.reap(&p, buf_str(&record), &err), 0);
 	snprintf(script, sizeof(script), "%s/heard", dir);
 	must(fd_read_file(AT_FDCWD, script, &heard, &err) == 0);
-	check_str(buf_str(&heard),
-		"cloche-provider 1\nid sandbox-abcdefghijklmnopqrstu\nplace me@there\nend\n");
+	check(str_starts(buf_str(&heard),
+		STR("cloche-provider 1\nid sandbox-abcdefghijklmnopqrstu\nplace me@there\nfar ")));
+	check(str_ends(buf_str(&heard), STR("reap\\0040sandbox-abcdefghijklmnopqrstu\nend\n")));
 	unlink(script);
 }
 
