@@ -129,7 +129,8 @@ bool provider_any_works(void)
 	for (size_t i = 0; provider_auto_at(i) && !surely; i++) {
 		const struct provider *p = provider_find(str_from(provider_auto_at(i)), NULL);
 
-		surely = p && provider_works(p, &surely, NULL) == 0 && surely;
+		surely = p && provider_makes_room(p->name) &&
+			 provider_works(p, &surely, NULL) == 0 && surely;
 	}
 	return surely;
 }

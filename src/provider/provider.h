@@ -222,7 +222,7 @@ _warn_unused_ int provider_about_place(const struct provider *p, const char *pla
 /* Probe it. *ret_surely: it could make a room, and nothing is left that the probe could not try. */
 _warn_unused_ int provider_works(
 	const struct provider *p, bool *ret_surely, struct cloche_err *err);
-/* Return whether that is so for any provider that "auto" may choose: if a room could not be made,
+/* Return whether that is so for any provider of "auto" that makes rooms: if one could not be made,
  * it is not because this machine has none. */
 bool provider_any_works(void);
 

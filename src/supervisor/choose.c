@@ -48,6 +48,9 @@ static int try_one(struct supervisor *s, size_t i, create_fn create, struct atte
 		ret->works = (provider_works(p, &surely, NULL) == 0 &&
 				     (surely || why->code != E_SYSTEM)) ||
 			     access(ROOMCTL_INIT_PATH, F_OK) == 0;
+	/* That the lowest walls do not fit this sandbox is no reason against none. */
+	if (p && !provider_makes_room(p->name))
+		ret->works = false;
 	return r;
 }
 

@@ -126,6 +126,7 @@ class Relay:
             self.sockets = []
 
     def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)  # close() alone would let a last one through
         self.listener.close()
         self.cut()
 
