@@ -214,6 +214,14 @@ static void upload(struct world *w, enum net_scheme scheme, enum net_body body)
 	got_done(&r);
 }
 
+/* Each way: the window of an upload grows, as far as the origin is fast. */
+static void move_big_bodies(struct world *w)
+{
+	download(w, NET_HTTPS);
+	upload(w, NET_HTTPS, NET_BODY_LENGTH);
+	upload(w, NET_HTTP, NET_BODY_STREAM);
+}
+
 static void test_big_bodies(void)
 {
 	struct world w;
@@ -221,13 +229,11 @@ static void test_big_bodies(void)
 
 	world_start(&w, NULL);
 	rig_serve(&w.g);
-	download(&w, NET_HTTPS);
+	move_big_bodies(&w);
 	before = rig_rss_kib(&w.g);
-	download(&w, NET_HTTPS);
-	upload(&w, NET_HTTPS, NET_BODY_LENGTH);
-	upload(&w, NET_HTTP, NET_BODY_STREAM);
+	move_big_bodies(&w);
 	after = rig_rss_kib(&w.g);
-	printf("# memory: %ld KiB after 96 MiB, %ld after four times that\n", before, after);
+	printf("# memory: %ld KiB after 288 MiB, %ld after twice that\n", before, after);
 #if !defined(__SANITIZE_ADDRESS__)
 	check(after < RSS_LIMIT_KIB && after - before < 1024);
 #endif
