@@ -26,6 +26,7 @@
 
 enum {
 	PROGRAM_SEC = 120,
+	GOODBYE_SEC = 3,
 	LINE_SEC = 60,   /* until the other machine says something, and for each piece it takes */
 	LINES_MAX = 100, /* what a person's own start-up files may print before */
 	LINE_MAX_BYTES = 512,
@@ -239,6 +240,11 @@ static int keep_start_relay(struct keeper *k, pid_t *ret, struct cloche_err *err
 		ret, NULL, err);
 }
 
+static void keep_on_orphaned(int signo)
+{
+	alarm(GOODBYE_SEC);
+}
+
 int keep_program(const char *name, const char *path)
 {
 	static struct keeper k;
@@ -248,7 +254,9 @@ int keep_program(const char *name, const char *path)
 	k.provider.name = name;
 	k.provider.path = path;
 	k.stream = PROCESS_STREAM_NONE;
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+	/* If the supervisor is killed, the relay says goodbye to the far end, which takes a moment. */
+	if (signal(SIGTERM, keep_on_orphaned) == SIG_ERR || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 ||
+		signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return 125;
 	if (keep_start_relay(&k, &relay, &err) < 0) {
 		fprintf(stderr, "cloche-far: %s\n", err.message);
