@@ -254,7 +254,8 @@ int keep_program(const char *name, const char *path)
 	k.provider.name = name;
 	k.provider.path = path;
 	k.stream = PROCESS_STREAM_NONE;
-	/* If the supervisor is killed, the relay says goodbye to the far end, which takes a moment. */
+	/* If the supervisor is killed, the relay says goodbye to the far end, which takes a moment.
+	 */
 	if (signal(SIGTERM, keep_on_orphaned) == SIG_ERR || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 ||
 		signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return 125;
