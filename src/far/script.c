@@ -27,8 +27,15 @@ int script_open_program(const char *machine, struct cloche_err *err)
 	_cleanup_(freep) char *path = NULL;
 	struct utsname u;
 	char name[64];
+	size_t i = 0;
 	int fd;
 
+	/* The other machine has said it. */
+	while (i < ARRAY_SIZE(script_machines) && strcmp(machine, script_machines[i]) != 0)
+		i++;
+	if (i == ARRAY_SIZE(script_machines))
+		return err_set(
+			err, E_PROTOCOL, "the other machine asks for a program that there is not");
 	/* That of this machine has no other name. */
 	if (uname(&u) == 0 && strcmp(machine, u.machine) == 0)
 		snprintf(name, sizeof(name), "cloche-far");

@@ -210,7 +210,7 @@ int describe_room(const struct room_spec *spec, const struct judged_source *sour
 	if (r < 0)
 		return r;
 	snprintf(control, sizeof(control), "%s/" ROOMCTL_CONTROL_NAME, dir);
-	r = begin(&(struct describe_which){.id = spec->id, .place = spec->place}, out);
+	r = begin(&(struct describe_which){.id = spec->id}, out);
 	LINE("hostname", ROOTFS_HOSTNAME);
 	if (cloche)
 		LINE("cloche", cloche);
@@ -229,7 +229,11 @@ int describe_room(const struct room_spec *spec, const struct judged_source *sour
 int describe_far(
 	const struct room_spec *spec, const char *script, struct buf *out, struct cloche_err *err)
 {
-	int r = begin(&(struct describe_which){spec->id, spec->place, script}, out);
+	int r;
+
+	if (spec->keep_dir)
+		return refuse("--keep-changes", "leave it out", err);
+	r = begin(&(struct describe_which){spec->id, spec->place, script}, out);
 
 	LINE("hostname", ROOTFS_HOSTNAME);
 	r = r == 0 ? add_labels(out, spec) : r;

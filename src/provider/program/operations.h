@@ -13,8 +13,8 @@
 #define PROGRAM_PROTOCOL "1"
 
 struct program_room {
-	struct nsroom ns;      /* first; its control group is the container's, not ours to remove */
-	char *id, *place;      /* place: NULL: none */
+	struct nsroom ns; /* first; its control group is the container's, not ours to remove */
+	char *id;
 	char **env;            /* environment variables for engines when the room was made (strv) */
 	struct buf uids, gids; /* its id maps, which never change (user_namespaces(7)) */
 	struct room_usage usage; /* the last reading */

@@ -102,7 +102,7 @@ static int program_record(const struct room *room, struct buf *out, struct cloch
 {
 	const struct program_room *r = program_room_const(room);
 
-	return add_record(r->id, r->place, r->env, out) < 0 ? err_nomem(err) : 0;
+	return add_record(r->id, NULL, r->env, out) < 0 ? err_nomem(err) : 0;
 }
 
 static int program_reap(const struct provider *p, struct str record, struct cloche_err *err)
@@ -225,7 +225,6 @@ static struct room *program_destroy(struct room *room)
 	buf_done(&r->gids);
 	room_done(room);
 	strv_free(r->env);
-	free(r->place);
 	free(r->id);
 	free(r);
 	return NULL;
@@ -235,13 +234,8 @@ static struct room *program_destroy(struct room *room)
 static int take_room(struct program_room *r, const struct room_spec *spec,
 	const struct judged_source *sources, int listener, struct cloche_err *err)
 {
-	int e;
+	int e = accept_init(r, listener, err);
 
-	if (spec->place)
-		return err_set(err, E_UNSUPPORTED,
-			"provider %s has no places: it made the room here, not at %s",
-			r->ns.base.provider->name, spec->place);
-	e = accept_init(r, listener, err);
 	if (e == 0)
 		e = program_read_ids(r, err);
 	if (e < 0)
@@ -328,6 +322,7 @@ static int describe_with(
 	return script ? describe_far(spec, script, out, err) : -err->code;
 }
 
+/* The sources of mounts were judged. */
 static int create_elsewhere(const struct provider *p, const struct room_spec *spec,
 	struct room **ret, struct cloche_err *err)
 {
@@ -342,35 +337,39 @@ static int create_elsewhere(const struct provider *p, const struct room_spec *sp
 			       &(struct far_requests){buf_str(&start), buf_str(&again)}, ret, err);
 }
 
+static int create_here(const struct provider *p, const struct room_spec *spec,
+	const struct judged_source *sources, struct room **ret, struct cloche_err *err)
+{
+	struct program_room *r = calloc(1, sizeof(*r));
+	int e;
+
+	if (!r)
+		return err_nomem(err);
+	nsroom_init(&r->ns, p);
+	r->id = strdup(spec->id);
+	r->env = process_settings(environ);
+	e = r->id && r->env ? 0 : err_nomem(err);
+	if (e == 0)
+		e = make(r, spec, sources, err);
+	if (e == 0)
+		*ret = &r->ns.base;
+	else
+		(void)program_destroy(&r->ns.base);
+	return e;
+}
+
 static int program_create(const struct provider *p, const struct room_spec *spec, struct room **ret,
 	struct cloche_err *err)
 {
 	struct judged_source *sources = NULL;
-	struct program_room *r;
-	struct room *room;
 	int e = room_spec_check(spec, err);
 
-	if (e < 0)
-		return e;
-	if (spec->place)
-		return create_elsewhere(p, spec, ret, err);
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return err_nomem(err);
-	room = &r->ns.base;
-	nsroom_init(&r->ns, p);
-	r->id = strdup(spec->id);
-	r->env = process_settings(environ);
-	e = r->id && r->env ? set_string(&r->place, spec->place, err) : err_nomem(err);
 	if (e == 0)
 		e = judge_sources(spec, &sources, err);
 	if (e == 0)
-		e = make(r, spec, sources, err);
+		e = spec->place ? create_elsewhere(p, spec, ret, err)
+				: create_here(p, spec, sources, ret, err);
 	judged_free(sources, spec->mounts_n);
-	if (e == 0)
-		*ret = room;
-	else
-		(void)program_destroy(room);
 	return e;
 }
 
