@@ -143,11 +143,6 @@ int carrier_attach(struct carrier *c, int in, int out)
 	return 0;
 }
 
-bool carrier_is_idle(const struct carrier *c)
-{
-	return buf_len(&c->link.kept) == 0;
-}
-
 void carrier_init(struct carrier *c, struct loop *loop, const struct link_ops *ops,
 	const uint8_t *session, void (*cut)(struct carrier *c, int why))
 {

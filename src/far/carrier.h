@@ -38,5 +38,3 @@ void carrier_kick(struct carrier *c);
 /* The link has failed (r < 0) outside of its own calls: give everything up at the end of this
  * iteration. */
 void carrier_fail(struct carrier *c, int r);
-/* Whether everything was received by the other end. */
-bool carrier_is_idle(const struct carrier *c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "far/copies.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/strv.h"
@@ -17,10 +18,13 @@
 
 /* Descriptors of cloche-sync. */
 enum { FD_WORKER = 3, FD_DIRECTORY, FD_STATE };
-enum { LOOK_MS = 200 };
+enum {
+	LOOK_MS = 200,
+	PULL_SEC =
+		3600, /* for all that comes back of a mount: a place that trickles keeps nobody */
+};
 
-/* Note the guards of mount i of spec: what the host obeys comes back with nobody's consent never.
- */
+/* Note the guards of mount i of spec: what this machine obeys does not come back. */
 static int copies_note_guards(struct far_mount *m, const struct room_spec *spec, size_t i)
 {
 	for (size_t k = i + 1; k < spec->mounts_n; k++) {
@@ -87,14 +91,23 @@ void far_copies_done(struct far_copies *f)
 	*f = (struct far_copies){0};
 }
 
-/* Wait for the program; kill it if nobody waits for the room any more. Return its status. */
+/* Whether the copy is no longer worth waiting for. spec: of a room that is being made, or NULL. */
+static bool copies_is_hopeless(const struct room_spec *spec, uint64_t until)
+{
+	if (spec && spec->given_up)
+		return spec->given_up(spec->born_user);
+	return !spec && clock_mono_usec() > until;
+}
+
+/* Wait for the program, or kill it. Return its status. */
 static int copies_wait(pid_t pid, int pidfd, const struct room_spec *spec)
 {
+	uint64_t until = clock_mono_usec() + PULL_SEC * USEC_PER_SEC;
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 	int status = 0;
 
-	while (job_wait(&p, 1, spec && spec->given_up ? LOOK_MS : -1) == 0)
-		if (spec->given_up(spec->born_user)) {
+	while (job_wait(&p, 1, LOOK_MS) == 0)
+		if (copies_is_hopeless(spec, until)) {
 			kill(pid, SIGKILL);
 			break;
 		}

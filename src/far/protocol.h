@@ -59,7 +59,7 @@ enum far_message {
 };
 
 /* spec: room_spec_put(). Sources of mounts and whatever else names a place of this machine mean
- * nothing there: mount number i is a new empty directory, or file if bit i of files is set. */
+ * nothing there: each mount is a new empty directory. */
 #define FAR_ROOM_SPEC_FIELDS(F)                                                                    \
 	F(STR, spec, .max = FAR_MAX_SPEC)                                                          \
 	F(STR, pem, .max = FAR_MAX_PEM) /* certificates to trust besides */                        \
@@ -97,7 +97,6 @@ MESSAGE_STRUCT(far_files, FAR_FILES_FIELDS);
 
 /* unenforced: limits that are not in force. */
 #define FAR_MADE_FIELDS(F)                                                                         \
-	F(TEXT, isolation, 32) /* what the walls are: "native" */                                  \
 	F(U32, uid, .max = UINT32_MAX - 1)                                                         \
 	F(U32, gid, .max = UINT32_MAX - 1)                                                         \
 	F(STRV, unenforced, .max_n = FAR_MAX_UNENFORCED, .max = FAR_MAX_TEXT)

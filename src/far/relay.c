@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: one of these runs on this machine for each far room. It is between the
  * supervisor, which sees a room's init, the gateway, which sees captured connections, and the far
- * end, which is hostile. It holds no secret and opens nothing; it has dropped its
- * rights before it reads the first byte from the far end. Another process, the keeper, starts the
+ * end, which is hostile. It holds no secret and opens nothing; it has dropped its rights
+ * before it reads the first byte from the far end. Another process, the keeper, starts the
  * provider's program, which becomes the carrier, and does so again when the carrier was cut. */
 #include "far/relay.h"
 #include "base/clock.h"
@@ -23,6 +23,7 @@
 
 enum {
 	OUT_MAX = 8 * 1024 * 1024,
+	SAYS_MAX = 200,            /* lines for a person */
 	LITTLE = 64 * 1024,        /* what may wait if more can be left out */
 	AGAIN_USEC = USEC_PER_SEC, /* between two tries for a carrier */
 	/* So long does the far end have to end a room that was killed. */
@@ -90,8 +91,11 @@ void relay_linked(struct relay *r, int e)
 	carrier_fail(&r->carrier, e);
 }
 
+/* A place that is cut again and again fills no file. */
 static void relay_say(struct relay *r, const char *text)
 {
+	if (r->said++ >= SAYS_MAX)
+		return;
 	relay_sent(r, &r->ctl,
 		farctl_send_says(&r->ctl.chan, &(struct farctl_says){.text = str_from(text)}));
 }

@@ -33,7 +33,6 @@ struct relay_exec {
 /* Any other stream: a connection, a file worker. */
 struct relay_stream {
 	struct pump pump; /* first */
-	struct relay_stream *prev, *next;
 	struct relay *relay;
 };
 
@@ -52,8 +51,7 @@ struct relay {
 	struct carrier carrier;
 	struct relay_chan init, ctl, keeper, capture;
 	struct relay_exec *execs;
-	struct relay_stream *streams;
-	unsigned streams_n;
+	unsigned streams_n; /* relay_stream.c */
 
 	char *start, *again_text; /* requests for the provider's program */
 	uint64_t patience_usec;
@@ -61,6 +59,7 @@ struct relay {
 	uint64_t cut_at;         /* when the carrier was lost; 0: it is there */
 	struct loop_timer again; /* the next try for a carrier */
 	struct loop_timer giving_up;
+	unsigned said;  /* lines for a person */
 	bool ready;     /* the room's init has said so */
 	bool is_killed; /* the room has to end soon */
 	int end_fd;     /* its other end tells the supervisor that the room is over; or -1 */
@@ -82,11 +81,9 @@ _warn_unused_ int relay_exec_on_message(struct relay *r, enum far_message type, 
 /* A terminal of this machine has come, or not (-1; both are taken), for the process that has waited
  * longest. Return false if none waits. */
 bool relay_exec_on_terminal(struct relay *r, int master, int slave);
-void relay_exec_free_all(struct relay *r);
 
 /* --- relay_stream.c: connections and file workers --- */
 /* Serve files: connect this socket (taken) with a new worker. Return 0 or -errno. */
 _warn_unused_ int relay_stream_files(struct relay *r, uint32_t mount, int fd);
 /* A connection was captured. Return 0 or -errno. */
 _warn_unused_ int relay_stream_connection(struct relay *r, struct str payload);
-void relay_stream_free_all(struct relay *r);

@@ -73,14 +73,6 @@ static void relay_exec_free(struct relay_exec *x)
 	free(x);
 }
 
-void relay_exec_free_all(struct relay *r)
-{
-	struct relay_exec *x, *tmp;
-
-	HASH_ITER (hh, r->execs, x, tmp)
-		relay_exec_free(x);
-}
-
 /* --- starting --- */
 
 static int relay_exec_open(struct relay_exec *x, unsigned i, uint32_t number, int in, int out)

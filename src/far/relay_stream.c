@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <utlist.h>
 
 /* The gateway has a limit of its own for connections. */
 enum { STREAMS_MAX = 900 };
@@ -13,7 +12,6 @@ static void relay_stream_on_done(struct pump *p)
 {
 	struct relay_stream *s = (struct relay_stream *)p;
 
-	DL_DELETE(s->relay->streams, s);
 	s->relay->streams_n--;
 	free(s);
 }
@@ -32,7 +30,6 @@ static int relay_stream_new(struct relay *r, uint32_t number, int fd)
 		&s->pump, &r->carrier, number, TAKE_FD(in), TAKE_FD(out), relay_stream_on_done);
 	if (e < 0)
 		return e;
-	DL_APPEND(r->streams, s);
 	r->streams_n++;
 	TAKE_PTR(s);
 	return 0;
@@ -80,14 +77,4 @@ int relay_stream_connection(struct relay *r, struct str payload)
 		return relay_stream_refuse(r, m.channel);
 	relay_sent(r, &r->capture, 0);
 	return relay_stream_new(r, m.channel, TAKE_FD(ours));
-}
-
-void relay_stream_free_all(struct relay *r)
-{
-	struct relay_stream *s, *tmp;
-
-	DL_FOREACH_SAFE (r->streams, s, tmp) {
-		pump_close(&s->pump);
-		relay_stream_on_done(&s->pump);
-	}
 }

@@ -10,6 +10,7 @@
 #include "far/copies.h"
 #include "far/protocol.h"
 #include "job/job.h"
+#include "room/parts.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -44,11 +45,6 @@ struct far_room {
 static struct far_room *far_room(struct room *r)
 {
 	return (struct far_room *)r;
-}
-
-static const struct far_room *far_room_const(const struct room *r)
-{
-	return (const struct far_room *)r;
 }
 
 /* --- what the relay says --- */
@@ -206,18 +202,6 @@ static int far_open_capture(struct far_room *r, int *ret_theirs, struct cloche_e
 	return 0;
 }
 
-/* Read the certificates, which come when the broker has started. */
-static int far_read_ca(const struct room_spec *spec, struct buf *ret, struct cloche_err *err)
-{
-	int e = spec->ca_fd < 0 ? 0 : fd_read_to_end(spec->ca_fd, ret);
-
-	if (e < 0)
-		return err_sys(err, -e, "read the gateway's certificate");
-	if (spec->ca_fd >= 0 && buf_len(ret) == 0)
-		return err_set(err, E_NETWORK, "the gateway has made no certificate");
-	return 0;
-}
-
 static int far_begin(struct far_room *r, const struct room_spec *spec,
 	const struct far_requests *requests, struct cloche_err *err)
 {
@@ -225,7 +209,7 @@ static int far_begin(struct far_room *r, const struct room_spec *spec,
 	struct wire_out w = wire_out(&text);
 	_cleanup_fd_ int capture = -1;
 	struct farctl_begin m = {.start = requests->start, .again = requests->again};
-	int e = far_read_ca(spec, &pem, err);
+	int e = spec->ca_fd < 0 ? 0 : trust_read(spec->ca_fd, &pem, err);
 
 	if (e == 0 && spec->net == ROOM_NET_GATEWAY)
 		e = far_open_capture(r, &capture, err);
@@ -374,7 +358,6 @@ static int far_listeners(struct room *room, int ret[ROOM_LISTENERS], struct cloc
 /* What it owns elsewhere is in the plan of the program's provider. */
 static int far_record(const struct room *room, struct buf *out, struct cloche_err *err)
 {
-	(void)far_room_const(room);
 	return 0;
 }
 

@@ -39,6 +39,13 @@ static int fardir_open_rooms(struct cloche_err *err)
 	return fs_open_private_dir(path, err);
 }
 
+static int fardir_open_rooms_for(const char *id, struct cloche_err *err)
+{
+	if (!rundir_is_id(str_from(id)))
+		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", id);
+	return fardir_open_rooms(err);
+}
+
 static int fardir_open(int rooms, const char *id)
 {
 	return openat(rooms, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -46,11 +53,8 @@ static int fardir_open(int rooms, const char *id)
 
 int fardir_make(const char *id, struct cloche_err *err)
 {
-	_cleanup_fd_ int rooms = -1, dir = -1;
+	_cleanup_fd_ int rooms = fardir_open_rooms_for(id, err), dir = -1;
 
-	if (!rundir_is_id(str_from(id)))
-		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", id);
-	rooms = fardir_open_rooms(err);
 	if (rooms < 0)
 		return rooms;
 	if (mkdirat(rooms, id, 0700) < 0)
@@ -106,12 +110,9 @@ static int fardir_dial(int dir, pid_t *ret_pid)
 
 int fardir_connect(const char *id, struct cloche_err *err)
 {
-	_cleanup_fd_ int rooms = -1, dir = -1;
+	_cleanup_fd_ int rooms = fardir_open_rooms_for(id, err), dir = -1;
 	int fd;
 
-	if (!rundir_is_id(str_from(id)))
-		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", id);
-	rooms = fardir_open_rooms(err);
 	if (rooms < 0)
 		return rooms;
 	dir = fardir_open(rooms, id);
@@ -148,12 +149,9 @@ static bool fardir_await(int dir)
 
 int fardir_reap(const char *id, struct cloche_err *err)
 {
-	_cleanup_fd_ int rooms = -1, dir = -1, fd = -1;
+	_cleanup_fd_ int rooms = fardir_open_rooms_for(id, err), dir = -1, fd = -1;
 	pid_t holder = 0;
 
-	if (!rundir_is_id(str_from(id)))
-		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", id);
-	rooms = fardir_open_rooms(err);
 	if (rooms < 0)
 		return rooms;
 	dir = fardir_open(rooms, id);

@@ -204,10 +204,7 @@ static void hold_on_prepare(struct hold *h, struct str payload)
 static int hold_tell_made(struct hold *h)
 {
 	char *unenforced[ROOM_UNENFORCED_MAX + 1] = {NULL};
-	struct far_made m = {.isolation = "native",
-		.uid = h->room->uid,
-		.gid = h->room->gid,
-		.unenforced = unenforced};
+	struct far_made m = {.uid = h->room->uid, .gid = h->room->gid, .unenforced = unenforced};
 
 	for (unsigned i = 0; i < h->room->unenforced_n; i++)
 		unenforced[i] = h->room->unenforced[i];

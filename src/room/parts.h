@@ -110,9 +110,11 @@ _warn_unused_ int accounts_make_home(int root, const struct room_spec *s, struct
 
 /* Make links to the policies of trust.h where browsers look for them. */
 _warn_unused_ int trust_link_policies(int root, struct cloche_err *err);
-/* After pivot_root: mount the files of trust.h over the usual paths. The certificates (PEM) are
- * read from ca_fd to its end; E_NETWORK if there is none, or the end does not come within ten
- * seconds. */
+/* Read certificates (PEM) to their end: the process that makes them started together with the room.
+ * E_NETWORK if there is none, or the end does not come within ten seconds. */
+_warn_unused_ int trust_read(int fd, struct buf *ret, struct cloche_err *err);
+/* After pivot_root: mount the files of trust.h over the usual paths. The certificates are
+ * read from ca_fd by trust_read(). */
 _warn_unused_ int trust_install(const struct target_root *root, int ca_fd, struct cloche_err *err);
 /* For a room without a root of its own: write the files of trust.h to an empty directory, and mount
  * nothing. */

@@ -62,8 +62,7 @@ static int read_roots(const struct target_root *root, struct buf *ret, struct cl
 	return 0;
 }
 
-/* The process that makes the certificates started together with the room. */
-static int read_certificates(int fd, struct buf *ret, struct cloche_err *err)
+int trust_read(int fd, struct buf *ret, struct cloche_err *err)
 {
 	uint64_t end = clock_mono_usec() + PATIENCE_USEC, now;
 	char *at;
@@ -257,7 +256,7 @@ static int trust_write(const struct target_root *root, int dir, int ca_fd, int *
 	if (r == 0 && keystore_add_pem(&bags, buf_str(&roots)) < 0)
 		r = err_nomem(err);
 	if (r == 0)
-		r = read_certificates(ca_fd, &pem, err);
+		r = trust_read(ca_fd, &pem, err);
 	if (r == 0 && keystore_add_pem(&bags, buf_str(&pem)) < 0)
 		r = err_nomem(err);
 	if (r == 0)
