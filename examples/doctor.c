@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks whether a sandbox can be made on this machine. */
+/* Asks whether a sandbox can be made on this machine; with two words, PROVIDER PLACE, there. */
 #include <cloche/doctor.h>
 #include <stdio.h>
 
@@ -10,10 +10,11 @@ static void show(const cloche_check *check, void *user)
 		check->detail);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
-	int r = cloche_doctor(show, NULL, &err);
+	int r = argc == 3 ? cloche_doctor_place(argv[1], argv[2], show, NULL, &err)
+			  : cloche_doctor(show, NULL, &err);
 
 	if (r < 0)
 		fprintf(stderr, "%s\n", err.message);

@@ -4,32 +4,26 @@
  * other machine only the first line, which says whether our program is there, and copies it there
  * if it is not. The rest is the relay's. */
 #include "keep.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
+#include "far/greet.h"
 #include "far/protocol.h"
-#include "far/script.h"
 #include "job/job.h"
 #include "provider/program/operations.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
 enum {
 	PROGRAM_SEC = 120,
 	GOODBYE_SEC = 3,
-	LINE_SEC = 60,   /* until the other machine says something, and for each piece it takes */
-	LINES_MAX = 100, /* what a person's own start-up files may print before */
-	LINE_MAX_BYTES = 512,
+	LINE_SEC = 60, /* until the other machine says something, and for each piece it takes */
 };
 
 struct keeper {
@@ -38,94 +32,13 @@ struct keeper {
 	struct process_stream stream;
 };
 
-/* --- the first line --- */
-
-static int keep_wait(int fd, short events, struct cloche_err *err)
-{
-	struct pollfd p = {.fd = fd, .events = events};
-	int n = job_wait(&p, 1, LINE_SEC * 1000);
-
-	if (n > 0)
-		return 0;
-	return err_set(err, E_NETWORK, "the other machine says nothing for %d s", LINE_SEC);
-}
-
-/* Read a line, byte by byte, since what follows belongs to the relay. Return its length, or
- * negative. */
-static int keep_read_line(int fd, char ret[LINE_MAX_BYTES], struct cloche_err *err)
-{
-	size_t n = 0;
-
-	while (n < LINE_MAX_BYTES - 1) {
-		int e = keep_wait(fd, POLLIN, err);
-		ssize_t got = e < 0 ? 0 : read(fd, ret + n, 1);
-
-		if (e < 0)
-			return e;
-		if (got < 0 && (errno == EAGAIN || errno == EINTR))
-			continue;
-		if (got <= 0)
-			return err_set(
-				err, E_NETWORK, "the connection ended before the room began");
-		if (ret[n] == '\n')
-			break;
-		n++;
-	}
-	ret[n] = '\0';
-	return (int)n;
-}
-
-/* Send the program for that machine. */
-static int keep_send_program(struct keeper *k, const char *machine, struct cloche_err *err)
-{
-	_cleanup_fd_ int fd = script_open_program(machine, err);
-	struct stat st;
-	off_t at = 0;
-
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return err_sys(err, errno, "read the program for the other machine");
-	while (at < st.st_size) {
-		int e = keep_wait(k->stream.to, POLLOUT, err);
-		ssize_t n;
-
-		if (e < 0)
-			return e;
-		n = sendfile(k->stream.to, fd, &at, (size_t)(st.st_size - at));
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return err_sys(err, errno, "copy cloche-far to the other machine");
-	}
-	return 0;
-}
-
-/* See that the program runs there. */
-static int keep_greet(struct keeper *k, struct cloche_err *err)
-{
-	char line[LINE_MAX_BYTES];
-
-	for (int i = 0; i < LINES_MAX; i++) {
-		int e = keep_read_line(k->stream.from, line, err);
-
-		if (e < 0)
-			return e;
-		if (strcmp(line, SCRIPT_HAVE) == 0)
-			return 0;
-		if (strncmp(line, SCRIPT_NEED, strlen(SCRIPT_NEED)) == 0)
-			return keep_send_program(k, line + strlen(SCRIPT_NEED), err);
-		if (strncmp(line, SCRIPT_LACKS, strlen(SCRIPT_LACKS)) == 0)
-			return err_set(err, E_UNSUPPORTED,
-				"there is no cloche-far for the other machine's processor");
-	}
-	return err_set(err, E_PROTOCOL, "the other machine says other things than the room");
-}
-
 /* --- carriers --- */
 
 static int keep_start(struct keeper *k, const struct keeper_carry *m, struct cloche_err *err)
 {
 	struct words_answer answer;
 	struct process run;
+	bool copied;
 	int e;
 
 	(void)process_stream_end(&k->stream);
@@ -142,7 +55,9 @@ static int keep_start(struct keeper *k, const struct keeper_carry *m, struct clo
 	if (e == 0)
 		return err_set(err, E_UNSUPPORTED, "provider %s makes no rooms elsewhere",
 			k->provider.name);
-	return e < 0 ? e : keep_greet(k, err);
+	return e < 0 ? e
+		     : greet_place(&(struct greet){k->stream.from, k->stream.to, LINE_SEC, 0},
+			       &copied, err);
 }
 
 /* Start a carrier and hand it over. */

@@ -51,6 +51,8 @@ int main(int argc, char **argv)
 		return far_relay_program();
 	if (argc == 2 && strcmp(verb, "serve-files") == 0)
 		return farside_files();
+	if (argc == 2 && strcmp(verb, "probe") == 0)
+		return farside_probe();
 	if (argc == 3 && strcmp(verb, "start") == 0)
 		return farside_start(argv[2]);
 	if (argc == 3 && strcmp(verb, "attach") == 0)

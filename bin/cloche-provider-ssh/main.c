@@ -30,6 +30,17 @@ static int main_check(const struct request *q, bool needs_script, struct cloche_
 		       : err_set(err, E_PROTOCOL, "the request has no script for the other place");
 }
 
+/* Become the stream to the script. Return only if that cannot be. */
+static int main_stream(const struct carrier *c, const struct request *q, struct cloche_err *err)
+{
+	if (fd_write_all(STDOUT_FILENO, "far\n", 4) < 0)
+		_exit(125);
+	(void)carrier_become(c, q->script, err);
+	/* Nobody waits for an answer any more. */
+	fprintf(stderr, "cloche-provider-ssh: %s\n", err->message);
+	_exit(125);
+}
+
 /* A place costs a connection, or a round trip by one that is there. */
 static int main_probe(const struct request *q, struct cloche_err *err)
 {
@@ -41,7 +52,9 @@ static int main_probe(const struct request *q, struct cloche_err *err)
 	if (r == 0 && !q->place)
 		puts("hint a room is made where --place HOST says; \"ssh HOST\" has to work "
 		     "without a question");
-	return r == 0 && q->place ? carrier_connect(&c, true, CONNECT_SEC, err) : r;
+	if (r == 0 && q->place)
+		r = carrier_connect(&c, true, CONNECT_SEC, err);
+	return r == 0 && q->place && q->script ? main_stream(&c, q, err) : r;
 }
 
 /* An earlier stream may have been cut because its connection is dead, without having noticed yet.
@@ -55,14 +68,7 @@ static int main_become(const struct request *q, bool again, struct cloche_err *e
 		r = carrier_init(&c, q->place, err);
 	if (r == 0)
 		r = carrier_connect(&c, again, CONNECT_SEC, err);
-	if (r < 0)
-		return r;
-	if (fd_write_all(STDOUT_FILENO, "far\n", 4) < 0)
-		_exit(125);
-	(void)carrier_become(&c, q->script, err);
-	/* Nobody waits for an answer any more. */
-	fprintf(stderr, "cloche-provider-ssh: %s\n", err->message);
-	_exit(125);
+	return r == 0 ? main_stream(&c, q, err) : r;
 }
 
 static int main_reap(const struct request *q, struct cloche_err *err)

@@ -14,6 +14,8 @@ MESSAGE_TABLE(farctl_begin, FARCTL_BEGIN_FIELDS, NULL);
 MESSAGE_TABLE(farctl_files, FARCTL_FILES_FIELDS, NULL);
 MESSAGE_TABLE(farctl_says, FARCTL_SAYS_FIELDS, NULL);
 MESSAGE_TABLE(keeper_carry, KEEPER_CARRY_FIELDS, NULL);
+MESSAGE_TABLE(far_check, FAR_CHECK_FIELDS, NULL);
+MESSAGE_TABLE(far_probed, FAR_PROBED_FIELDS, NULL);
 
 int far_send(struct link *l, enum far_message type, const struct message *t, const void *m)
 {

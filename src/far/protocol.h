@@ -23,6 +23,7 @@
 #include "far/link.h"
 #include "ipc/control.h"
 #include "ipc/roomctl.h"
+#include "provider/provider.h"
 
 enum {
 	FAR_MAX_MOUNTS = 256,
@@ -31,6 +32,8 @@ enum {
 	FAR_MAX_SPEC = 1024 * 1024,
 	FAR_MAX_REQUEST = 1024 * 1024,
 	FAR_MAX_PEM = 1024 * 1024,
+	FAR_MAX_CHECKS = 32,
+	FAR_MAX_NAME = 64,
 };
 
 enum far_message {
@@ -188,3 +191,21 @@ MESSAGE(keeper, carry, KEEPER_CARRY, KEEPER_CARRY_FIELDS);
 MESSAGE_EMPTY(keeper, terminal, KEEPER_TERMINAL);
 MESSAGE_OF_FDS(keeper, carries, KEEPER_CARRIES, 2);
 MESSAGE_ERROR(keeper, failed, KEEPER_FAILED, "malformed report of a failure");
+
+/* --- between `cloche doctor` and `cloche-far probe` on the other machine (far/probe.h) --- */
+
+/* struct provider_check */
+#define FAR_CHECK_FIELDS(F)                                                                        \
+	F(STR, name, .max = FAR_MAX_NAME, .flags = FIELD_NOT_EMPTY)                                \
+	F(BOOL, works)                                                                             \
+	F(BOOL, required)                                                                          \
+	F(STR, detail, .max = PROVIDER_TEXT_MAX - 1)                                               \
+	F(STR, remedy, .max = PROVIDER_TEXT_MAX - 1)
+MESSAGE_STRUCT(far_check, FAR_CHECK_FIELDS);
+
+/* machine, kernel: as uname(2) has them. */
+#define FAR_PROBED_FIELDS(F)                                                                       \
+	F(STR, machine, .max = FAR_MAX_NAME, .flags = FIELD_NOT_EMPTY)                             \
+	F(STR, kernel, .max = FAR_MAX_NAME, .flags = FIELD_NOT_EMPTY)                              \
+	F(PARTS, checks, far_check, FAR_MAX_CHECKS)
+MESSAGE_STRUCT(far_probed, FAR_PROBED_FIELDS);

@@ -20,5 +20,6 @@ _warn_unused_ int far_room_create(const struct provider *p, const struct room_sp
 extern const struct provider far_provider;
 
 /* What has to run in the other place, as the argument of `sh -c`. It has neither a newline nor a
- * single quote. Heap; NULL with err set. verb: "start", "attach", "reap". */
+ * single quote. Heap; NULL with err set. verb: "start", "attach", "reap", or "probe", whose id is
+ * "". */
 char *far_script(const char *verb, const char *id, struct cloche_err *err);

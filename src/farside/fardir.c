@@ -39,6 +39,15 @@ static int fardir_open_rooms(struct cloche_err *err)
 	return fs_open_private_dir(path, err);
 }
 
+int fardir_enter_rooms(struct cloche_err *err)
+{
+	_cleanup_fd_ int rooms = fardir_open_rooms(err);
+
+	if (rooms < 0)
+		return rooms;
+	return fchdir(rooms) < 0 ? err_sys(err, errno, "go to the directory of rooms") : 0;
+}
+
 static int fardir_open_rooms_for(const char *id, struct cloche_err *err)
 {
 	if (!rundir_is_id(str_from(id)))

@@ -5,6 +5,8 @@
 
 #include "base/err.h"
 
+/* Go to the directory of all rooms, and make it if it is not there. */
+_warn_unused_ int fardir_enter_rooms(struct cloche_err *err);
 /* Make it and take its lock. Return a descriptor, which keeps the lock, or negative (E_BUSY: there
  * is such a room). */
 int fardir_make(const char *id, struct cloche_err *err);

@@ -8,5 +8,7 @@ int farside_start(const char *id);
 int farside_attach(const char *id);
 /* End and remove what there may be of it. */
 int farside_reap(const char *id);
+/* Say what rooms can have here, to far/probe.h. */
+int farside_probe(void);
 /* Serve files/protocol.h on descriptor 0, with descriptor 3 as the root. */
 int farside_files(void);

@@ -70,6 +70,8 @@ static void fill(const struct message *t, char *m, bool largest)
 			memset(p, largest ? 0xff : 0, f->size);
 		else if (f->kind == FIELD_PART)
 			fill(f->part(), p, largest);
+		else if (f->kind == FIELD_PARTS)
+			continue; /* none: the part has a row of its own */
 		else if (largest || f->kind != FIELD_OPTIONAL)
 			fill_text(f, p, largest ? f->max : f->kind == FIELD_STRV ? 2 : 0);
 	}
@@ -166,7 +168,7 @@ static bool exceed(const struct field *f, char *p, bool below)
 		return f->size != 1 || f->wire == 1;
 	}
 	if (below || f->flags & FIELD_CUT || f->kind == FIELD_TEXT || f->kind == FIELD_BYTES ||
-		f->kind == FIELD_PART)
+		f->kind == FIELD_PART || f->kind == FIELD_PARTS)
 		return false;
 	fill_text(f, p, (size_t)f->max + 1);
 	return true;

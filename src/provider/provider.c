@@ -151,6 +151,14 @@ int provider_check_place(const struct provider *p, const char *place, struct clo
 	return -E_UNSUPPORTED;
 }
 
+int provider_doctor_place(const struct provider *p, const char *place, provider_check_fn fn,
+	void *user, struct cloche_err *err)
+{
+	int r = provider_check_place(p, place, err);
+
+	return r == 0 ? p->doctor_place(p, place, fn, user, err) : r;
+}
+
 int provider_about_place(const struct provider *p, const char *place, struct provider_about *ret,
 	struct cloche_err *err)
 {

@@ -94,6 +94,7 @@ struct provider_check {
 	const char *name; /* "user namespace" */
 	bool works;
 	bool required;                  /* no room is possible without it */
+	bool unknown;                   /* nobody could say whether it works */
 	char detail[PROVIDER_TEXT_MAX]; /* version or kind if it works, else the exact blocker */
 	char remedy[PROVIDER_TEXT_MAX]; /* what to do, or what happens without it; "" if it works */
 };
@@ -163,6 +164,10 @@ struct provider {
 
 	/* Call fn for each feature that the provider needs. Takes a few milliseconds. */
 	void (*doctor)(provider_check_fn fn, void *user);
+	/* The same for a place: what is in the way there is told as a check, so it is no error.
+	 * Takes a minute and a half at most. The checks are borrowed. */
+	int (*doctor_place)(const struct provider *p, const char *place, provider_check_fn fn,
+		void *user, struct cloche_err *err);
 
 	/* Hand over the listeners of a room with ROOM_NET_GATEWAY, once. An open listener keeps the
 	 * room's network alive. */
@@ -218,6 +223,10 @@ _warn_unused_ int provider_check_place(
 /* Probe a place. */
 _warn_unused_ int provider_about_place(const struct provider *p, const char *place,
 	struct provider_about *ret, struct cloche_err *err);
+
+/* Examine a place. */
+_warn_unused_ int provider_doctor_place(const struct provider *p, const char *place,
+	provider_check_fn fn, void *user, struct cloche_err *err);
 
 /* Probe it. *ret_surely: it could make a room, and nothing is left that the probe could not try. */
 _warn_unused_ int provider_works(

@@ -40,6 +40,10 @@ Host stranger
 	IdentityFile %(dir)s/other-key
 Host down
 	Port %(closed)d
+Host silent
+	Port %(silent)d
+Host nameless
+	HostName no..name
 Host *
 	HostName 127.0.0.1
 	Port %(port)d
@@ -169,12 +173,14 @@ class SshPlace:
             os.chmod(self.path(name), mode)
         self.port, self.relay = free_port(), None
         self.relay = Relay(self.port)
+        self.silent = socket.create_server(("127.0.0.1", 0))  # it takes connections, and says nothing
         host, mine, other = self.key("there/host_key"), self.key("key"), self.key("other-key")
         self.write("there/authorized", mine + "\n")
         self.write("there/banner", "a banner\n")
         self.write("known", "* " + host + "\n")
         self.write("known-otherwise", "* " + other + "\n")
-        words = {"dir": self.dir, "port": self.port, "relay": self.relay.number, "closed": free_port(), "user": user}
+        words = {"dir": self.dir, "port": self.port, "relay": self.relay.number, "closed": free_port(), "user": user,
+                 "silent": self.silent.getsockname()[1]}
         self.write("there/sshd_config", SSHD % words)
         self.write("config", CONFIG % words)
         # ssh finds the account's configuration, whatever HOME is.
@@ -238,6 +244,8 @@ class SshPlace:
     def __exit__(self, *_):
         if getattr(self, "relay", None):
             self.relay.close()
+        if getattr(self, "silent", None):
+            self.silent.close()
         self.end_masters()
         if self.sshd:
             self.sshd.kill()

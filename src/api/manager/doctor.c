@@ -3,6 +3,8 @@
 #include "provider/provider.h"
 #include <cloche/doctor.h>
 
+#include <string.h>
+
 typedef void (*doctor_fn)(const cloche_check *check, void *user);
 JOB_TELL1(call_check_fn, doctor_fn, const cloche_check *)
 
@@ -17,6 +19,7 @@ static void doctor_tell(void *user, const struct provider_check *p)
 	struct doctor *d = user;
 	cloche_check check = {.name = p->name,
 		.state = p->works      ? CLOCHE_CHECK_OK
+			 : p->unknown  ? CLOCHE_CHECK_UNKNOWN
 			 : p->required ? CLOCHE_CHECK_MISSING
 				       : CLOCHE_CHECK_DEGRADED,
 		.detail = p->detail,
@@ -42,4 +45,26 @@ int cloche_doctor(void (*fn)(const cloche_check *check, void *user), void *user,
 	/* Where native does not work, low walls can be had. */
 	p = provider_find(STR(PROVIDER_LANDLOCK), NULL);
 	return d.broken && provider_about(p, &about, NULL) < 0;
+}
+
+int cloche_doctor_place(const char *provider, const char *place,
+	void (*fn)(const cloche_check *check, void *user), void *user, cloche_err *err)
+{
+	struct doctor d = {fn, user, 0};
+	const struct provider *p;
+	const char *name;
+	int r = provider_name_choose(provider, &name, err);
+
+	if (r < 0)
+		return r;
+	if (!room_place_is_name(str_from(place)))
+		return err_set(err, E_USAGE,
+			"--place: use up to %d bytes without control characters", ROOM_PLACE_MAX);
+	if (strcmp(name, "auto") == 0 || strcmp(name, PROVIDER_AUTO_OR_NONE) == 0)
+		return err_set(err, E_USAGE, "--provider has to say what makes rooms at %s", place);
+	p = provider_find(str_from(name), err);
+	if (!p)
+		return -E_NOT_FOUND;
+	r = provider_doctor_place(p, place, doctor_tell, &d, err);
+	return r < 0 ? r : d.broken;
 }

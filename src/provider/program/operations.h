@@ -100,6 +100,10 @@ _warn_unused_ int describe_id(const struct describe_which *which, struct buf *ou
 _warn_unused_ int describe_far(
 	const struct room_spec *spec, const char *script, struct buf *out, struct cloche_err *err);
 
+/* --- doctor.c --- */
+int program_doctor_place(const struct provider *p, const char *place, provider_check_fn fn,
+	void *user, struct cloche_err *err);
+
 /* --- inside.c --- */
 enum { INSIDE_PLACE_MAX = 128 };
 /* Write the path at which the program has to mount the source of mount i, in a directory that is

@@ -377,6 +377,7 @@ const struct provider program_provider = {
 	.limits = program_limits,
 	.probe = program_probe,
 	.probe_place = program_probe_place,
+	.doctor_place = program_doctor_place,
 	.plan = program_plan,
 	.create = program_create,
 	.kill = program_kill,
