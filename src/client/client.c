@@ -179,6 +179,7 @@ static int on_started(struct client *c, struct str payload, struct cloche_err *e
 	if (!ctl_get_started(payload, &m))
 		return bad_frame(err);
 	str_copy(c->provider, sizeof(c->provider), m.provider);
+	str_copy(c->isolation, sizeof(c->isolation), m.isolation);
 	pthread_mutex_lock(&c->lock);
 	c->started = true;
 	pthread_mutex_unlock(&c->lock);

@@ -49,6 +49,8 @@ DEFINE_CLEANUP(struct client, client_free)
 const char *client_id(const struct client *c);
 /* Return the name of the provider, or "" until the room has started. Borrowed until client_free. */
 const char *client_provider(const struct client *c);
+/* The same for what the room gives: "sandbox", "landlock" or "none". */
+const char *client_isolation(const struct client *c);
 
 /* Return the connection, borrowed, only to poll for its end (POLLRDHUP). */
 int client_fd(const struct client *c);

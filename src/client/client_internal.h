@@ -43,7 +43,7 @@ struct client {
 	pid_t pid; /* the supervisor, until it is reaped */
 	bool detached;
 	bool guest; /* connected to a sandbox that another client started */
-	char id[CTL_ID_MAX + 1], provider[CTL_ID_MAX + 1];
+	char id[CTL_ID_MAX + 1], provider[CTL_ID_MAX + 1], isolation[CTL_ID_MAX + 1];
 	bool started, ended;
 	struct ctl_ended end;
 	struct cloche_err error; /* what ERROR said */

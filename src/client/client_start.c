@@ -274,3 +274,8 @@ struct client *client_free(struct client *c)
 	free(c);
 	return NULL;
 }
+
+const char *client_isolation(const struct client *c)
+{
+	return c->isolation;
+}

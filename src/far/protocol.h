@@ -98,11 +98,13 @@ MESSAGE(far, kill_tree, FAR_KILL_TREE, FAR_KILL_TREE_FIELDS);
 	F(U32, channel)
 MESSAGE_STRUCT(far_files, FAR_FILES_FIELDS);
 
-/* unenforced: limits that are not in force. */
+/* unenforced: limits that are not in force. in_place: the place makes no namespaces, and the walls
+ * are those of provider landlock. */
 #define FAR_MADE_FIELDS(F)                                                                         \
 	F(U32, uid, .max = UINT32_MAX - 1)                                                         \
 	F(U32, gid, .max = UINT32_MAX - 1)                                                         \
-	F(STRV, unenforced, .max_n = FAR_MAX_UNENFORCED, .max = FAR_MAX_TEXT)
+	F(STRV, unenforced, .max_n = FAR_MAX_UNENFORCED, .max = FAR_MAX_TEXT)                      \
+	F(BOOL, in_place)
 MESSAGE(far, made, FAR_MADE, FAR_MADE_FIELDS);
 
 /* A captured connection; capture: struct capture_connection (ipc/capture.h). */

@@ -10,6 +10,7 @@
 #include "far/copies.h"
 #include "far/protocol.h"
 #include "job/job.h"
+#include "provider/names.h"
 #include "room/parts.h"
 
 #include <errno.h>
@@ -58,6 +59,7 @@ static int far_take_made(struct far_room *r, struct str payload, struct cloche_e
 		return err_set(err, E_PROTOCOL, "the relay's answer is malformed");
 	r->base.uid = m.uid;
 	r->base.gid = m.gid;
+	r->base.isolation = m.in_place ? provider_isolation(PROVIDER_LANDLOCK) : NULL;
 	for (size_t i = 0; m.unenforced && m.unenforced[i] && e == 0; i++)
 		e = room_add_unenforced(&r->base, m.unenforced[i], err);
 	strv_free(m.unenforced);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: every address in the room is local, as in any native room, and we have the
  * listeners. A connection becomes a channel, and is announced with the name that its address stands
- * for. Names are answered here, from a map of our own, so that a name costs no round trip. */
+ * for. Names are answered here, from a map of our own, so that a name costs no round trip.
+ *
+ * A room that is the container it stands in has no listeners. Its guard sends us the other end of
+ * each connection instead, those to port 53 as well, and these go on to the gateway as they are. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "dns/responder.h"
@@ -12,6 +15,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 
 enum {
@@ -19,6 +24,7 @@ enum {
 	PACKETS_A_TURN = 64,
 	STREAMS_MAX = 800,
 	NAMES_MAX = 16384,
+	LOGGED_BYTES = 64 * 1024, /* of what waits, while questions are told */
 };
 
 union captured_addr {
@@ -158,7 +164,7 @@ static int captured_respond(void *user, struct str packet, struct buf *out)
 	int r = dns_respond(h->names, packet, false, out, &e);
 
 	/* A room that asks without end fills no queue: its questions are then not logged. */
-	if (r > 0 && buf_len(&h->carrier.link.kept) < 64 * 1024)
+	if (r > 0 && buf_len(&h->carrier.link.kept) < LOGGED_BYTES)
 		captured_log(h, &e);
 	return r;
 }
@@ -170,6 +176,141 @@ static void captured_on_udp(struct loop_io *io, uint32_t events)
 	for (int i = 0; i < PACKETS_A_TURN; i++)
 		if (!dns_udp_answer(l->fd, captured_respond, l->hold))
 			return;
+}
+
+/* --- a room that has no listeners: what connects sends its other end (ipc/capture.h) --- */
+
+static void captured_read(struct hold *h);
+static void captured_on_place_again(struct loop_timer *t);
+
+static bool captured_is_stream_end(int fd)
+{
+	int domain = 0, type = 0, listens = 1;
+	socklen_t n = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
+	       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) == 0 && !listens;
+}
+
+static bool captured_on_sent_connection(struct hold *h, struct chan_frame *f)
+{
+	struct far_connection announce = {.capture = f->payload};
+	struct capture_connection m;
+
+	if (!capture_get_connection(f->payload, &m) || m.client.family == 0 ||
+		m.client.server_port == 0 || f->fds_n != 1 || !captured_is_stream_end(f->fds[0]))
+		return false;
+	/* The frame's descriptor is closed: the room sees that it is refused. */
+	if (streams_count(h) >= STREAMS_MAX)
+		return true;
+	/* A process of the room has the other end. */
+	fd_refuse_attached(f->fds[0]);
+	announce.channel = link_new_number(&h->carrier.link);
+	if (streams_add(h, announce.channel, TAKE_FD(f->fds[0]), NULL) == 0)
+		hold_sent(h, far_send(&h->carrier.link, FAR_CONNECTION, far_connection_message(),
+				     &announce));
+	return true;
+}
+
+static bool captured_on_sent_question(struct hold *h, struct chan_frame *f)
+{
+	struct capture_asked m;
+
+	if (f->fds_n != 0 || !capture_get_asked(f->payload, &m))
+		return false;
+	if (buf_len(&h->carrier.link.kept) < LOGGED_BYTES)
+		hold_sent(h, link_send(&h->carrier.link, FAR_ASKED, f->payload));
+	return true;
+}
+
+/* The kernel drops a descriptor that there is no place for, which would look like a broken rule. */
+static bool captured_has_place(const struct hold *h)
+{
+	int fd = fcntl(h->channel.fd, F_DUPFD_CLOEXEC, 3);
+
+	fd_close(fd);
+	return fd >= 0;
+}
+
+/* Take one frame. Return 1 if there may be more, 0, or -errno. */
+static int captured_read_one(struct hold *h)
+{
+	struct chan_frame f;
+	bool ok = false;
+	int r;
+
+	if (!captured_has_place(h)) {
+		loop_io_set(&h->channel_io, 0);
+		return loop_timer_in(
+			h->loop, &h->accept_again, 10 * USEC_PER_MSEC, captured_on_place_again);
+	}
+	r = chan_recv(&h->channel, &f);
+	if (r <= 0)
+		return r;
+	if (f.type == CAPTURE_CONNECTION)
+		ok = captured_on_sent_connection(h, &f);
+	else if (f.type == CAPTURE_ASKED)
+		ok = captured_on_sent_question(h, &f);
+	chan_frame_done(&f);
+	return ok ? 1 : -EPROTO;
+}
+
+static void captured_on_more(struct loop_job *job)
+{
+	captured_read(container_of(job, struct hold, channel_more));
+}
+
+static void captured_on_channel(struct loop_io *io, uint32_t events)
+{
+	captured_read(container_of(io, struct hold, channel_io));
+}
+
+static void captured_on_place_again(struct loop_timer *t)
+{
+	struct hold *h = container_of(t, struct hold, accept_again);
+
+	if (!h->channel_open)
+		return;
+	loop_io_set(&h->channel_io, EPOLLIN);
+	captured_read(h);
+}
+
+static void captured_read(struct hold *h)
+{
+	int r = h->channel_open ? 1 : 0;
+
+	for (int i = 0; i < ACCEPTS_A_TURN && r > 0; i++)
+		r = captured_read_one(h);
+	if (r > 0)
+		loop_defer(h->loop, &h->channel_more, captured_on_more);
+	if (r >= 0)
+		return;
+	captured_stop(h);
+	if (r != -EPIPE)
+		(void)h->room->provider->kill(h->room, SIGKILL, NULL);
+}
+
+void captured_stop(struct hold *h)
+{
+	if (!h->channel_open)
+		return;
+	loop_io_remove(&h->channel_io);
+	loop_timer_clear(&h->accept_again);
+	chan_done(&h->channel);
+	h->channel_open = false;
+}
+
+/* fd is taken. */
+static int captured_open_channel(struct hold *h, int fd)
+{
+	int r = chan_init(&h->channel, fd, CAPTURE_MAX_PAYLOAD, CAPTURE_MAX_PAYLOAD);
+
+	h->channel_open = true;
+	if (r == 0)
+		r = loop_io_add(
+			h->loop, &h->channel_io, h->channel.fd, EPOLLIN, captured_on_channel);
+	return r;
 }
 
 int captured_start(struct hold *h, struct cloche_err *err)
@@ -187,6 +328,10 @@ int captured_start(struct hold *h, struct cloche_err *err)
 
 		if (fds[i] < 0)
 			continue;
+		if (i == ROOM_CAPTURE) {
+			r = captured_open_channel(h, fds[i]);
+			continue;
+		}
 		*l = (struct hold_listener){.hold = h, .fd = fds[i]};
 		if (udp)
 			dns_udp_prepare(l->fd);

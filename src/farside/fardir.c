@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "farside/hold.h"
 #include "fs/fs.h"
 #include "ipc/rundir.h"
 
@@ -172,6 +173,7 @@ int fardir_reap(const char *id, struct cloche_err *err)
 		kill(holder, SIGTERM);
 	if (!fardir_await(dir))
 		return err_set(err, E_BUSY, "the room does not end");
+	stand_undo(dir, false);
 	(void)!fs_remove_tree(rooms, id);
 	return 0;
 }
@@ -204,7 +206,9 @@ void fardir_sweep(void)
 	for (int i = 0; list && i < SWEEP_MAX && (e = fs_list_next(list)); i++) {
 		_cleanup_fd_ int dir = fardir_open(rooms, e->d_name);
 
-		if (dir >= 0 && fardir_is_left(dir))
-			(void)!fs_remove_tree(rooms, e->d_name);
+		if (dir < 0 || !fardir_is_left(dir))
+			continue;
+		stand_undo(dir, false);
+		(void)!fs_remove_tree(rooms, e->d_name);
 	}
 }

@@ -34,6 +34,8 @@ void hold_leave(struct hold *h)
 {
 	h->room = room_free(h->room);
 	carrier_detach(&h->carrier);
+	if (h->in_place)
+		stand_undo(h->dir, true);
 	room_spec_close(&h->spec);
 	fardir_remove(h->id);
 	_exit(0);
@@ -146,6 +148,8 @@ static void hold_close_init(struct hold *h)
 	loop_io_remove(&h->init_io);
 	chan_done(&h->init);
 	h->init_open = false;
+	/* The guard of a room waits for this, and then says how init has ended (init/guard.c). */
+	captured_stop(h);
 }
 
 static void hold_on_init(struct loop_io *io, uint32_t events)
@@ -204,7 +208,10 @@ static void hold_on_prepare(struct hold *h, struct str payload)
 static int hold_tell_made(struct hold *h)
 {
 	char *unenforced[ROOM_UNENFORCED_MAX + 1] = {NULL};
-	struct far_made m = {.uid = h->room->uid, .gid = h->room->gid, .unenforced = unenforced};
+	struct far_made m = {.uid = h->room->uid,
+		.gid = h->room->gid,
+		.unenforced = unenforced,
+		.in_place = h->in_place};
 
 	for (unsigned i = 0; i < h->room->unenforced_n; i++)
 		unenforced[i] = h->room->unenforced[i];

@@ -47,6 +47,7 @@ struct hold {
 
 	struct room_spec spec;
 	bool has_spec;
+	bool in_place; /* the room is the container that it stands in */
 	char *pem;
 	struct room *room;
 	bool room_dead, is_over, has_failed;
@@ -62,6 +63,10 @@ struct hold {
 	struct dns_synthetic *names;
 	struct hold_listener listeners[ROOM_LISTENERS];
 	struct loop_timer accept_again;
+	struct chan channel; /* of a room that connects by one (ROOM_CAPTURE) */
+	bool channel_open;
+	struct loop_io channel_io;
+	struct loop_job channel_more;
 };
 
 /* --- hold.c --- */
@@ -94,6 +99,24 @@ bool exec_is_drained(const struct hold *h);
 
 /* --- captured.c: the network --- */
 _warn_unused_ int captured_start(struct hold *h, struct cloche_err *err);
+/* Hang up the room's channel, if there is one. */
+void captured_stop(struct hold *h);
+
+/* --- inplace.c: where no namespaces can be made --- */
+/* Find out whether the room has to be the container that it stands in. Return 0, or fail: no room
+ * can be made here. */
+_warn_unused_ int inplace_choose(struct hold *h, struct cloche_err *err);
+_warn_unused_ int inplace_room(struct hold *h, struct cloche_err *err);
+
+/* --- stand.c: the paths of mounts in the container that such a room stands in --- */
+/* Have the copies at this path there. Return 0; then *ret_dir is a directory (owned) that was there
+ * and is to take the copies, or -1 if a link leads to `copies`. Return 1 if the path cannot be had.
+ */
+_warn_unused_ int stand_take(
+	struct hold *h, const char *path, const char *copies, int *ret_dir, struct cloche_err *err);
+/* Give back everything that the room of this directory has taken. is_ours: this process has the
+ * locks. */
+void stand_undo(int room, bool is_ours);
 
 /* --- streams.c --- */
 /* Connect a channel with this socket (taken). ret may be NULL. Return 0 or -errno. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: near describes the room as for its own machine. Whatever names a place of
  * that machine is replaced here: a mount is a new directory of ours, which the person's files are
- * copied into before the room is made. */
+ * copied into before the room is made. Where no namespaces can be made, the room is the container
+ * that it stands in (inplace.c). */
 #include "base/fd.h"
 #include "base/program.h"
 #include "farside/hold.h"
@@ -16,6 +17,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Have the mount's copies, which are to lie at path, found by its own paths. Change path and the
+ * mount's descriptor if they lie at one of these instead. */
+static int make_stand(
+	struct hold *h, struct room_mount *m, char path[PATH_MAX], struct cloche_err *err)
+{
+	const char *const wanted[] = {m->target, m->also};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		int dir = -1, r = wanted[i] ? stand_take(h, wanted[i], path, &dir, err) : 0;
+
+		if (r < 0)
+			return r;
+		if (dir < 0)
+			continue;
+		fd_close(m->fd);
+		m->fd = dir;
+		if (fd_path(dir, path) < 0)
+			return err_sys(err, errno, "find %s", wanted[i]);
+	}
+	return 0;
+}
+
 /* Make the place of mount i and open it. */
 static int make_place(struct hold *h, size_t i, struct cloche_err *err)
 {
@@ -28,6 +51,8 @@ static int make_place(struct hold *h, size_t i, struct cloche_err *err)
 	m->fd = openat(h->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (m->fd < 0 || fd_path(m->fd, path) < 0)
 		return err_sys(err, errno, "open the directory for %s", m->target);
+	if (h->in_place && make_stand(h, m, path, err) < 0)
+		return -err->code;
 	free(m->source);
 	m->source = strdup(path);
 	return m->source ? 0 : err_nomem(err);
@@ -101,6 +126,8 @@ int make_prepare(struct hold *h, struct str payload, struct cloche_err *err)
 	if (!h->pem || !h->spec.init_path || !h->spec.host_home)
 		return err_nomem(err);
 	e = make_check(&h->spec, err);
+	if (e == 0)
+		e = inplace_choose(h, err);
 	for (size_t i = 0; i < h->spec.mounts_n && e == 0; i++)
 		e = make_place(h, i, err);
 	return e;
@@ -124,7 +151,9 @@ int make_room(struct hold *h, struct cloche_err *err)
 {
 	int e = h->pem[0] ? make_ca(h, err) : 0;
 
-	if (e == 0)
+	if (e == 0 && h->in_place)
+		e = inplace_room(h, err);
+	else if (e == 0)
 		e = native_provider.create(&native_provider, &h->spec, &h->room, err);
 	h->spec.ca_fd = fd_close(h->spec.ca_fd);
 	return e;

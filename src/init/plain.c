@@ -10,6 +10,7 @@
  * a home directory for the commands, in which they begin if there is no workspace. */
 #include "base/fd.h"
 #include "base/strv.h"
+#include "fs/fs.h"
 #include "fs/place.h"
 #include "init/guard.h"
 #include "init/init.h"
@@ -98,6 +99,17 @@ static bool plain_read_argument(char *const **at)
 	plain.places[plain.places_n].target = one;
 	plain.places[plain.places_n++].source = two;
 	return true;
+}
+
+bool plain_shows(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(read_paths); i++) {
+		_cleanup_(freep) char *real = realpath(read_paths[i], NULL);
+
+		if (real && fs_is_within(path, real))
+			return true;
+	}
+	return fs_is_within(path, "/dev");
 }
 
 /* Find where what the room may write lies. Its grants are the first ones. */

@@ -2,6 +2,8 @@
 #pragma once
 /* Process 1 of a room, and the programs that it starts there. */
 
+#include <stdbool.h>
+
 enum { CHANNEL_FD = 3 };
 
 /* Start and reap processes as the supervisor asks on CHANNEL_FD (ipc/roomctl.h), until that is
@@ -15,6 +17,8 @@ int enter_main(char *const *argv);
  * (narrow_put_word), "tcp", "at-home"; for a room with a guard (guard.h) "guarded", "captured",
  * "trust DIR". */
 int plain_main(char *const *argv);
+/* Return whether each such room can read what lies at this path, a real one. */
+bool plain_shows(const char *path);
 /* Connect standard input and output with a port of the room's loopback. Return the exit status.
  */
 int connect_main(const char *port);

@@ -49,7 +49,7 @@
 #include "ipc/rundir.h"
 
 enum {
-	CTL_VERSION = 7,
+	CTL_VERSION = 8,
 	CTL_FD = 3, /* the owner's channel in the supervisor */
 	/* After that follow descriptors of what is granted: the directory that is the room's root,
 	 * if one is, and the sources of mounts in their order, except guards. */
@@ -232,6 +232,7 @@ MESSAGE(ctl, warning, CTL_WARNING, CTL_WARNING_FIELDS);
 #define CTL_STARTED_FIELDS(F)                                                                      \
 	F(STR, id, .max = CTL_ID_MAX)                                                              \
 	F(STR, provider, .max = CTL_ID_MAX)                                                        \
+	F(STR, isolation, .max = CTL_ID_MAX) /* what its room gives: provider_isolation() */       \
 	F(U32, pid) /* of init, as the host sees it; 0 if it is not known */
 MESSAGE(ctl, started, CTL_STARTED, CTL_STARTED_FIELDS);
 

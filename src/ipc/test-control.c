@@ -149,7 +149,10 @@ static void small_ones_round_trip(void)
 	struct ctl_resize size = {.exec = 3, .rows = 50, .cols = 132}, got_size;
 	struct ctl_exec_started running = {.exec = 6, .pid = 8, .number = 11, .tty = true};
 	struct ctl_exec_started got_running;
-	struct ctl_started started = {.id = STR("sandbox-x"), .provider = STR("native"), .pid = 9},
+	struct ctl_started started = {.id = STR("sandbox-x"),
+				   .provider = STR("native"),
+				   .isolation = STR("sandbox"),
+				   .pid = 9},
 			   got_started;
 	struct ctl_exec_failed failed = {.exec = 4,
 				       .code = E_COMMAND_NOT_FOUND,

@@ -205,6 +205,11 @@ bool room_has_ended(const struct room *r)
 	return r->watch_fd < 0 || poll(&p, 1, 0) > 0;
 }
 
+const char *room_isolation(const struct room *r)
+{
+	return r->isolation ? r->isolation : provider_isolation(r->provider->name);
+}
+
 int room_reap(struct room *r, struct rusage *ret, struct cloche_err *err)
 {
 	int status;

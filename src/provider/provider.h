@@ -55,7 +55,9 @@ struct room {
 	 * and what else its maker could not do. Heap. */
 	char *unenforced[ROOM_UNENFORCED_MAX];
 	unsigned unenforced_n;
-	bool reaped; /* process 1, if it is our child */
+	const char *isolation; /* what it says of itself, if that is not what its provider's name
+				* says (provider_isolation()); static, or NULL */
+	bool reaped;           /* process 1, if it is our child */
 	struct room_exit exit;
 };
 
@@ -242,6 +244,8 @@ void room_init(struct room *r, const struct provider *p);
 void room_done(struct room *r);
 _warn_unused_ int room_add_unenforced(struct room *r, const char *text, struct cloche_err *err);
 bool room_has_ended(const struct room *r);
+/* Return how results name what the room gives: as provider_isolation(). */
+const char *room_isolation(const struct room *r);
 struct rusage;
 _warn_unused_ int room_reap(struct room *r, struct rusage *ret, struct cloche_err *err);
 

@@ -132,6 +132,7 @@ static int send_started(struct peer *p)
 	struct supervisor *s = p->sup;
 	struct ctl_started m = {.id = str_from(s->spec.id),
 		.provider = str_from(s->room->provider->name),
+		.isolation = str_from(room_isolation(s->room)),
 		.pid = (uint32_t)s->room->pid};
 
 	return ctl_send_started(&p->chan, &m);

@@ -119,8 +119,7 @@ static void add_life(struct jsonout *o, const struct supervisor *s)
 	jsonout_text(o, "name", s->start.name && s->start.name[0] ? s->start.name : NULL);
 	add_labels(o, s->start.labels);
 	jsonout_text(o, "provider", s->room ? s->room->provider->name : s->start.provider);
-	jsonout_text(
-		o, "isolation", s->room ? provider_isolation(s->room->provider->name) : "sandbox");
+	jsonout_text(o, "isolation", s->room ? room_isolation(s->room) : "sandbox");
 	jsonout_number(o, "pid", (uint64_t)getpid());
 	jsonout_number(o, "pid_start", program_start_time(getpid()));
 	jsonout_text(o, "boot_id", boot);

@@ -321,7 +321,7 @@ void run_tell(cloche_run *run)
 	told->size = sizeof(*told);
 	told->id = run->in ? run->in->id : client ? client_id(client) : "";
 	told->provider = client ? client_provider(client) : "";
-	told->isolation = told->provider[0] ? provider_isolation(told->provider) : "none";
+	told->isolation = told->provider[0] ? client_isolation(client) : "none";
 	told->is_recorded = run->sb && sandbox_is_recorded(run->sb);
 	told->start_failure = run->start_failure;
 	told->number = result->number;

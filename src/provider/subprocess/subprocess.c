@@ -213,11 +213,18 @@ static int check_nested(const struct provider *p, const struct room_spec *spec,
 }
 
 /* Whether the target leads to the source on this machine, too. */
-static bool is_in_place(const struct room_mount *m, const struct judged_source *source)
+static bool is_in_place(const char *target, const struct judged_source *source)
 {
-	_cleanup_(freep) char *there = realpath(m->target, NULL);
+	_cleanup_(freep) char *there = realpath(target, NULL);
 
 	return there && strcmp(there, source->path) == 0;
+}
+
+static void add_place(struct plain_args *a, const char *target, const struct judged_source *source)
+{
+	plain_add(a, "at");
+	plain_add(a, target);
+	plain_add(a, source->path);
 }
 
 /* A target other than the source's own path works only for a working directory: that of the
@@ -242,16 +249,16 @@ static int add_mounts(struct plain_args *a, const struct provider *p, const stru
 		if (r < 0)
 			return r;
 		add_source(a, m);
-		if (is_in_place(m, &sources[i]))
+		if (m->also && !is_in_place(m->also, &sources[i]))
+			add_place(a, m->also, &sources[i]);
+		if (is_in_place(m->target, &sources[i]))
 			continue;
 		if (strncmp(m->target, "/workspace", strlen("/workspace")) != 0) {
 			snprintf(text, sizeof(text), "it cannot show %s at %s", m->source,
 				m->target);
 			return refuse(p, text, "mount it where it is", err);
 		}
-		plain_add(a, "at");
-		plain_add(a, m->target);
-		plain_add(a, sources[i].path);
+		add_place(a, m->target, &sources[i]);
 	}
 	return 0;
 }
