@@ -23,7 +23,7 @@
 #define ROOMS "cloche-far/rooms"
 #define SOCKET "link"
 
-enum { SWEEP_MAX = 64, PROGRAM_SEC = 30 * 24 * 3600, REAP_MS = 5000, BACKLOG = 4 };
+enum { MAKE_TRIES = 20, SWEEP_MAX = 64, PROGRAM_SEC = 30 * 24 * 3600, REAP_MS = 5000, BACKLOG = 4 };
 
 /* Open the directory of all rooms. */
 static int fardir_open_rooms(struct cloche_err *err)
@@ -61,19 +61,36 @@ static int fardir_open(int rooms, const char *id)
 	return openat(rooms, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* Make it and lock it. Return its descriptor, or -errno; -ESTALE: another start has swept it away
+ * between the two. */
+static int fardir_make_once(int rooms, const char *id)
+{
+	_cleanup_fd_ int dir = -1;
+	struct stat st;
+
+	if (mkdirat(rooms, id, 0700) < 0)
+		return -errno;
+	dir = fardir_open(rooms, id);
+	if (dir < 0)
+		return errno == ENOENT ? -ESTALE : -errno;
+	/* Who sweeps holds the lock for a moment. */
+	if (flock(dir, LOCK_EX) < 0 || fstat(dir, &st) < 0)
+		return -errno;
+	return st.st_nlink == 0 ? -ESTALE : TAKE_FD(dir);
+}
+
 int fardir_make(const char *id, struct cloche_err *err)
 {
-	_cleanup_fd_ int rooms = fardir_open_rooms_for(id, err), dir = -1;
+	_cleanup_fd_ int rooms = fardir_open_rooms_for(id, err);
+	int dir = -ESTALE;
 
 	if (rooms < 0)
 		return rooms;
-	if (mkdirat(rooms, id, 0700) < 0)
-		return errno == EEXIST ? err_set(err, E_BUSY, "the room exists already")
-				       : err_sys(err, errno, "make the room's directory");
-	dir = fardir_open(rooms, id);
-	if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0)
-		return err_sys(err, errno, "lock the room's directory");
-	return TAKE_FD(dir);
+	for (int i = 0; i < MAKE_TRIES && dir == -ESTALE; i++)
+		dir = fardir_make_once(rooms, id);
+	if (dir == -EEXIST)
+		return err_set(err, E_BUSY, "the room exists already");
+	return dir < 0 ? err_sys(err, -dir, "make the room's directory") : dir;
 }
 
 static void fardir_name(int dir, struct sockaddr_un *ret)
