@@ -64,7 +64,8 @@ static int greet_read_line(const struct greet *g, char ret[LINE_MAX_BYTES], stru
 			continue;
 		if (got <= 0)
 			return greet_fail(E_NETWORK,
-				"the place needs sh, uname, mkdir, head, chmod, cut, mv, sha256sum "
+				"the place needs sh, uname, mkdir, head, chmod, cut, ln, mv, rm, "
+				"sha256sum "
 				"and a home directory that programs may run from",
 				"the connection ended before cloche-far ran there", err);
 		if (ret[n] == '\n')

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the program is copied to the other place once, and is named there by its
- * digest. So the script that starts it also asks for it, in the same round trip. What it needs
- * there is a shell, uname, mkdir, head, chmod, cut, mv and sha256sum. */
+ * digest. So the script that starts it also asks for it, in the same round trip. Of several copies
+ * that come at once the first stays, since it may run already. What the script needs there is a
+ * shell, uname, mkdir, head, chmod, cut, ln, mv, rm and sha256sum. */
 #include "far/script.h"
 #include "base/buf.h"
 #include "base/fd.h"
@@ -82,8 +83,9 @@ static int script_add_all(struct buf *out, const char *verb, const char *id)
 			"if [ -x \"$f\" ]; then echo " SCRIPT_HAVE "; else mkdir -p \"$d\" && "
 			"echo " SCRIPT_NEED "$(uname -m) && head -c $n >\"$f.$$\" && "
 			"chmod 700 \"$f.$$\" && "
-			"[ \"$(sha256sum <\"$f.$$\" | cut -c1-64)\" = $s ] && mv \"$f.$$\" \"$f\" "
-			"|| "
+			"[ \"$(sha256sum <\"$f.$$\" | cut -c1-64)\" = $s ] && "
+			"{ ln \"$f.$$\" \"$f\" 2>/dev/null || [ -x \"$f\" ] || "
+			"mv \"$f.$$\" \"$f\"; } && rm -f \"$f.$$\" || "
 			"{ echo \"cloche-far could not be copied to $d\" >&2; exit 97; }; fi; "
 			"exec \"$f\" %s %s",
 			verb, id);

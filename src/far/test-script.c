@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char dir[TAP_DIR_BYTES];
@@ -66,6 +68,82 @@ static void scripts_can_be_quoted(void)
 	}
 }
 
+struct start {
+	pid_t pid;
+	int in, out;
+};
+
+/* Run the script as in another place, up to the word that says what it needs. */
+static struct start start_script(const char *script)
+{
+	int in[2], out[2], null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	struct start ret;
+	char c = 0;
+
+	must(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && null >= 0);
+	ret = (struct start){.pid = fork(), .in = in[1], .out = out[0]};
+	must(ret.pid >= 0);
+	if (ret.pid == 0) {
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		dup2(null, 2);
+		execl("/bin/sh", "sh", "-c", script, NULL);
+		_exit(1);
+	}
+	fd_close(in[0]);
+	fd_close(out[1]);
+	fd_close(null);
+	while (c != '\n')
+		must(read(ret.out, &c, 1) == 1);
+	return ret;
+}
+
+static int count_entries(const char *path)
+{
+	_cleanup_(fs_list_closep) DIR *list = fs_list(AT_FDCWD, path);
+	int n = 0;
+
+	while (list && fs_list_next(list))
+		n++;
+	return n;
+}
+
+/* Send the program, and wait until what it became has ended. Return the file of programs there. */
+static ino_t finish_script(const struct start *s, const char *path)
+{
+	struct stat st;
+	int status;
+
+	must(fd_write_all(s->in, "far", 3) == 0);
+	fd_close(s->in);
+	must(waitpid(s->pid, &status, 0) == s->pid);
+	fd_close(s->out);
+	must(stat(path, &st) == 0);
+	return st.st_ino;
+}
+
+/* A program that runs already is not replaced by one that was on its way at the same time. */
+static void the_first_copy_stays(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	_cleanup_(freep) char *script = far_script("start", "sandbox-x", &err);
+	char path[TAP_DIR_BYTES + 128];
+	struct start one, two;
+	ino_t first;
+
+	must(script && setenv("HOME", dir, 1) == 0);
+	snprintf(path, sizeof(path),
+		"%s/.cache/cloche-far/"
+		"512eea46ceb3921dff4363c7069d89d4964d1d9fccaa0f411851a7aa60a5c868",
+		dir);
+	one = start_script(script);
+	two = start_script(script);
+	first = finish_script(&one, path);
+	check(finish_script(&two, path) == first);
+	*strrchr(path, '/') = '\0';
+	check(count_entries(path) == 1);
+}
+
 int main(void)
 {
 	tap_dir(dir);
@@ -73,6 +151,7 @@ int main(void)
 	must(setenv("CLOCHE_LIBEXEC", dir, 1) == 0);
 	run_test(only_programs_are_opened);
 	run_test(scripts_can_be_quoted);
+	run_test(the_first_copy_stays);
 	must(fs_remove_tree(AT_FDCWD, dir) == 0);
 	return tap_done();
 }
