@@ -264,6 +264,16 @@ void fd_send_at_once(int fd)
 	set_tcp(fd, TCP_NODELAY);
 }
 
+bool fd_is_stream_end(int fd)
+{
+	int domain = 0, type = 0, listens = 1;
+	socklen_t n = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
+	       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) == 0 && !listens;
+}
+
 void fd_refuse_attached(int fd)
 {
 	const int off = 0;

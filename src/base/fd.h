@@ -65,6 +65,8 @@ void fd_send_at_once(int fd);
 void fd_set_reset(int fd, bool reset);
 /* Raise the limit of open descriptors to the hard limit. */
 void fd_raise_limit(void);
+/* Return whether it is a connected end of a unix stream, as socketpair(2) makes them. */
+bool fd_is_stream_end(int fd);
 /* For a unix socket: ask the kernel not to carry descriptors from the other end (Linux 6.16). */
 void fd_refuse_attached(int fd);
 /* Memory for the control data of a message that carries descriptors. */

@@ -183,23 +183,13 @@ static void captured_on_udp(struct loop_io *io, uint32_t events)
 static void captured_read(struct hold *h);
 static void captured_on_place_again(struct loop_timer *t);
 
-static bool captured_is_stream_end(int fd)
-{
-	int domain = 0, type = 0, listens = 1;
-	socklen_t n = sizeof(int);
-
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX &&
-	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
-	       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) == 0 && !listens;
-}
-
 static bool captured_on_sent_connection(struct hold *h, struct chan_frame *f)
 {
 	struct far_connection announce = {.capture = f->payload};
 	struct capture_connection m;
 
 	if (!capture_get_connection(f->payload, &m) || m.client.family == 0 ||
-		m.client.server_port == 0 || f->fds_n != 1 || !captured_is_stream_end(f->fds[0]))
+		m.client.server_port == 0 || f->fds_n != 1 || !fd_is_stream_end(f->fds[0]))
 		return false;
 	/* The frame's descriptor is closed: the room sees that it is refused. */
 	if (streams_count(h) >= STREAMS_MAX)

@@ -21,16 +21,6 @@
 
 enum { FRAMES_A_TURN = 32 };
 
-static bool is_stream_end(int fd)
-{
-	int domain = 0, type = 0, listens = 1;
-	socklen_t n = sizeof(int);
-
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX &&
-	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
-	       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) == 0 && !listens;
-}
-
 /* Return 0, -EINVAL if the name is none, or -ENOMEM. */
 static int captured_dest(
 	struct gateway *g, const struct capture_connection *m, union conn_addr *ret)
@@ -63,7 +53,7 @@ static bool take_connection(struct gateway *g, struct chan_frame *f)
 	int r;
 
 	if (!capture_get_connection(f->payload, &m) || m.client.family == 0 ||
-		m.client.server_port == 0 || f->fds_n != 1 || !is_stream_end(f->fds[0]))
+		m.client.server_port == 0 || f->fds_n != 1 || !fd_is_stream_end(f->fds[0]))
 		return false;
 	r = captured_dest(g, &m, &dest);
 	if (r < 0)
