@@ -52,11 +52,9 @@ static void probe_in_place(struct probe_found *found)
 	struct provider_check c = {
 		.name = "room in the container", .works = true, .required = true};
 	struct provider_about about = {0};
-	bool lacks = false;
 
-	for (size_t i = 1; i < found->n; i++)
-		lacks |= found->checks[i].required && !found->checks[i].works;
-	if (!lacks || landlock_provider.probe(&landlock_provider, &about, NULL) < 0)
+	if (native_provider.probe(&native_provider, &about, NULL) == 0 ||
+		landlock_provider.probe(&landlock_provider, &about, NULL) < 0)
 		return;
 	for (size_t i = 1; i < found->n; i++)
 		found->checks[i].required = false;
