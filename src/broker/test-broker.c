@@ -235,7 +235,8 @@ static void test_big_bodies(void)
 	after = rig_rss_kib(&w.g);
 	printf("# memory: %ld KiB after 288 MiB, %ld after twice that\n", before, after);
 #if !defined(__SANITIZE_ADDRESS__)
-	check(after < RSS_LIMIT_KIB && after - before < 1024);
+	/* Windows may grow later, if the machine was busy before. */
+	check(after < RSS_LIMIT_KIB && after - before < NET_REQUESTS_GROWN_MAX >> 10);
 #endif
 	world_stop(&w);
 }
