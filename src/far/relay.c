@@ -121,10 +121,16 @@ static void relay_on_giving_up(struct loop_timer *timer)
 	relay_lose(container_of(timer, struct relay, giving_up), "no connection came back in time");
 }
 
+static void relay_tell_over(struct relay *r);
+
 static void relay_on_killed(struct loop_timer *timer)
 {
-	relay_lose(container_of(timer, struct relay, giving_up),
-		"it did not answer when it was ended");
+	struct relay *r = container_of(timer, struct relay, giving_up);
+
+	if (r->owes_over)
+		relay_tell_over(r);
+	else
+		relay_lose(r, "it did not answer when it was ended");
 }
 
 static void relay_try_again(struct relay *r)
@@ -154,6 +160,11 @@ static void relay_on_cut(struct carrier *c, int why)
 {
 	struct relay *r = container_of(c, struct relay, carrier);
 
+	/* What was printed has come already. */
+	if (r->owes_over) {
+		r->cut_at = loop_now(r->loop);
+		return;
+	}
 	if (r->state == RELAY_OVER)
 		relay_exit(r);
 	if (relay_is_lost(why))
@@ -243,17 +254,36 @@ static int relay_on_made(struct relay *r, struct str payload)
 	return relay_pass(r, FAR_MADE, payload, ok);
 }
 
+/* The supervisor hears that the room has ended, and may still ask for files. */
+static void relay_tell_over(struct relay *r)
+{
+	r->owes_over = false;
+	loop_timer_clear(&r->giving_up);
+	relay_sent(r, &r->ctl, far_send_over(&r->ctl.chan, &r->over));
+	r->end_fd = fd_close(r->end_fd);
+	/* There is no carrier for files. */
+	if (r->cut_at)
+		relay_exit(r);
+}
+
+void relay_settle_over(struct relay *r)
+{
+	if (r->owes_over && !relay_exec_is_owed(r))
+		relay_tell_over(r);
+}
+
+/* Whoever reads slowly what a process has printed gets all of it, and how the process has ended.
+ * That takes as long as he likes, unless the room was killed. */
 static int relay_on_over(struct relay *r, struct str payload)
 {
-	struct far_over m;
-
-	if (r->state != RELAY_UP || !far_get_over(payload, &m))
+	if (r->state != RELAY_UP || !far_get_over(payload, &r->over))
 		return -EPROTO;
 	r->state = RELAY_OVER;
-	loop_timer_clear(&r->giving_up);
-	(void)!relay_pass(r, FAR_OVER, payload, true);
-	/* The supervisor hears that the room has ended, and may still ask for files. */
-	r->end_fd = fd_close(r->end_fd);
+	if (!r->is_killed)
+		loop_timer_clear(&r->giving_up);
+	relay_exec_on_over(r);
+	r->owes_over = true;
+	relay_settle_over(r);
 	return 0;
 }
 

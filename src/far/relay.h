@@ -25,6 +25,7 @@ struct relay_exec {
 	char *asked;          /* what to ask for when there is a terminal; NULL: nothing */
 	size_t asked_n;
 	bool has_started, has_ended, is_told;
+	bool is_lost; /* it has ended with the room, and nobody has said how */
 	struct roomctl_exited ending;
 	unsigned unwritten; /* pumps that still have to write what it has printed */
 	unsigned open;      /* pumps that are not done */
@@ -62,12 +63,16 @@ struct relay {
 	unsigned said;  /* lines for a person */
 	bool ready;     /* the room's init has said so */
 	bool is_killed; /* the room has to end soon */
-	int end_fd;     /* its other end tells the supervisor that the room is over; or -1 */
+	bool owes_over; /* it is over, which is told when what it has printed is written */
+	struct far_over over;
+	int end_fd; /* its other end tells the supervisor that the room is over; or -1 */
 };
 
 /* --- relay.c --- */
 /* The room is lost, or was never made. why: told to the supervisor. */
 void relay_fail(struct relay *r, const struct cloche_err *why);
+/* The end of a process was told. */
+void relay_settle_over(struct relay *r);
 /* Call this after a channel was given something; e is the result. */
 void relay_sent(struct relay *r, struct relay_chan *c, int e);
 /* The same for the link. */
@@ -78,6 +83,10 @@ void relay_linked(struct relay *r, int e);
 bool relay_exec_on_frame(struct relay *r, struct chan_frame *f);
 /* Serve what init says. Return 0 or -errno. */
 _warn_unused_ int relay_exec_on_message(struct relay *r, enum far_message type, struct str payload);
+/* The room is over: no process says any more how it has ended. */
+void relay_exec_on_over(struct relay *r);
+/* Whether the end of a process waits until what it has printed is written. */
+bool relay_exec_is_owed(const struct relay *r);
 /* A terminal of this machine has come, or not (-1; both are taken), for the process that has waited
  * longest. Return false if none waits. */
 bool relay_exec_on_terminal(struct relay *r, int master, int slave);

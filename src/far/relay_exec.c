@@ -30,7 +30,9 @@ static void relay_exec_settle(struct relay_exec *x)
 		HASH_DEL(r->execs, x);
 		fd_close(x->master);
 		x->master = -1;
-		relay_sent(r, &r->init, roomctl_send_exited(&r->init.chan, &x->ending));
+		if (!x->is_lost)
+			relay_sent(r, &r->init, roomctl_send_exited(&r->init.chan, &x->ending));
+		relay_settle_over(r);
 	}
 	if (x->is_told && x->open == 0)
 		free(x);
@@ -288,6 +290,21 @@ static int relay_exec_on_refused(struct relay *r, struct str payload)
 	return 0;
 }
 
+/* It has ended: have that told when what it has printed is written. */
+static void relay_exec_end(struct relay_exec *x)
+{
+	x->has_ended = true;
+	for (unsigned i = 0; i < ARRAY_SIZE(x->pumps); i++)
+		x->unwritten += x->pumps[i].user && pump_is_open(&x->pumps[i]);
+	/* One more, so that x lives until all were asked. */
+	x->unwritten++;
+	for (unsigned i = 0; i < ARRAY_SIZE(x->pumps); i++)
+		if (x->pumps[i].user && pump_is_open(&x->pumps[i]))
+			pump_flush(&x->pumps[i], PUMP_WRITTEN, relay_exec_on_clean);
+	x->unwritten--;
+	relay_exec_settle(x);
+}
+
 static int relay_exec_on_exited(struct relay *r, struct str payload)
 {
 	struct roomctl_exited m;
@@ -298,18 +315,31 @@ static int relay_exec_on_exited(struct relay *r, struct str payload)
 	x = relay_exec_find(r, m.exec);
 	if (!x || !x->has_started || x->has_ended)
 		return -EPROTO;
-	x->has_ended = true;
 	x->ending = m;
-	for (unsigned i = 0; i < ARRAY_SIZE(x->pumps); i++)
-		x->unwritten += x->pumps[i].user && pump_is_open(&x->pumps[i]);
-	/* One more, so that x lives until all were asked. */
-	x->unwritten++;
-	for (unsigned i = 0; i < ARRAY_SIZE(x->pumps); i++)
-		if (x->pumps[i].user && pump_is_open(&x->pumps[i]))
-			pump_flush(&x->pumps[i], PUMP_WRITTEN, relay_exec_on_clean);
-	x->unwritten--;
-	relay_exec_settle(x);
+	relay_exec_end(x);
 	return 0;
+}
+
+void relay_exec_on_over(struct relay *r)
+{
+	struct relay_exec *x, *next;
+
+	HASH_ITER (hh, r->execs, x, next) {
+		/* What waits for its terminal was never started. */
+		if (x->has_ended || x->asked)
+			continue;
+		x->is_lost = true;
+		relay_exec_end(x);
+	}
+}
+
+bool relay_exec_is_owed(const struct relay *r)
+{
+	const struct relay_exec *x = r->execs;
+
+	while (x && !x->has_ended)
+		x = x->hh.next;
+	return x;
 }
 
 int relay_exec_on_message(struct relay *r, enum far_message type, struct str payload)

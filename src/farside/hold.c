@@ -20,7 +20,9 @@
 
 enum {
 	USAGE_USEC = USEC_PER_SEC,
-	TAILS_USEC = 5 * USEC_PER_SEC,  /* for the output of a room that is dead */
+	TAILS_USEC = 5 * USEC_PER_SEC, /* for the output of a room that was killed */
+	TAIL_MIN_USEC = 2 * USEC_PER_MSEC,
+	TAIL_MAX_USEC = 200 * USEC_PER_MSEC,
 	FIRST_USEC = 60 * USEC_PER_SEC, /* for the first carrier */
 	PATIENCE_MAX_USEC = 24LL * 3600 * USEC_PER_SEC,
 };
@@ -90,7 +92,7 @@ static void hold_on_usage(struct loop_timer *t)
 		hold_leave(h);
 }
 
-/* The room is dead and its output is read, or nobody can wait for it any longer. */
+/* The room is dead and its output is read, or it was killed and has waited long enough. */
 static void hold_tell_over(struct hold *h)
 {
 	struct room_exit how = {0};
@@ -113,11 +115,13 @@ static void hold_on_tail(struct loop_timer *t)
 {
 	struct hold *h = container_of(t, struct hold, tails);
 
-	if (exec_is_drained(h) || loop_now(h->loop) >= h->tails_until) {
+	if (exec_is_drained(h) || (h->tails_until && loop_now(h->loop) >= h->tails_until)) {
 		hold_tell_over(h);
 		return;
 	}
-	if (loop_timer_in(h->loop, t, 10 * USEC_PER_MSEC, hold_on_tail) < 0)
+	/* Somebody reads slowly. */
+	h->tails_usec = MIN(2 * h->tails_usec, (uint64_t)TAIL_MAX_USEC);
+	if (loop_timer_in(h->loop, t, h->tails_usec, hold_on_tail) < 0)
 		hold_tell_over(h);
 }
 
@@ -172,7 +176,7 @@ static void hold_on_room_dead(struct loop_io *io, uint32_t events)
 	loop_io_remove(io);
 	(void)!hold_read_init(h);
 	hold_close_init(h);
-	h->tails_until = loop_now(h->loop) + TAILS_USEC;
+	h->tails_usec = TAIL_MIN_USEC;
 	hold_on_tail(&h->tails);
 }
 
@@ -245,6 +249,8 @@ static int hold_on_kill(struct hold *h, struct str payload)
 		return -EPROTO;
 	if (h->room)
 		(void)h->room->provider->kill(h->room, m.signo, NULL);
+	if (m.signo == SIGKILL)
+		h->tails_until = loop_now(h->loop) + TAILS_USEC;
 	return 0;
 }
 

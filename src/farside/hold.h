@@ -57,7 +57,7 @@ struct hold {
 	struct hold_exec *execs;
 	struct hold_stream *streams;
 	struct loop_timer usage, tails;
-	uint64_t tails_until;
+	uint64_t tails_usec, tails_until; /* until: 0: the room was not killed */
 	struct room_usage told;
 
 	struct dns_synthetic *names;
