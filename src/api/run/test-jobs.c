@@ -296,7 +296,7 @@ static void test_input_that_nobody_wants(void)
 {
 	static char data[1 << 20];
 	cloche_job *job;
-	cloche_run *run = new_run("exec <&-; echo ready; sleep 0.2", &job);
+	cloche_run *run = new_run("exec <&-; echo ready; sleep 2", &job);
 	size_t taken = 0, all = 0;
 	int r;
 
