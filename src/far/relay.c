@@ -26,6 +26,7 @@ enum {
 	SAYS_MAX = 200,            /* lines for a person */
 	LITTLE = 64 * 1024,        /* what may wait if more can be left out */
 	AGAIN_USEC = USEC_PER_SEC, /* between two tries for a carrier */
+	TAILS_USEC = USEC_PER_SEC, /* for what the room has printed, if somebody has ended it */
 	/* So long does the far end have to end a room that was killed. */
 	KILL_PATIENCE_USEC = 10 * USEC_PER_SEC,
 };
@@ -266,6 +267,13 @@ static void relay_tell_over(struct relay *r)
 		relay_exit(r);
 }
 
+/* Nobody's reader keeps a room that somebody ends. */
+static void relay_bound_over(struct relay *r)
+{
+	if (loop_timer_in(r->loop, &r->giving_up, TAILS_USEC, relay_on_killed) < 0)
+		relay_tell_over(r);
+}
+
 void relay_settle_over(struct relay *r)
 {
 	if (r->owes_over && !relay_exec_is_owed(r))
@@ -273,17 +281,18 @@ void relay_settle_over(struct relay *r)
 }
 
 /* Whoever reads slowly what a process has printed gets all of it, and how the process has ended.
- * That takes as long as he likes, unless the room was killed. */
+ * That takes as long as he likes, unless somebody has ended the room. */
 static int relay_on_over(struct relay *r, struct str payload)
 {
 	if (r->state != RELAY_UP || !far_get_over(payload, &r->over))
 		return -EPROTO;
 	r->state = RELAY_OVER;
-	if (!r->is_killed)
-		loop_timer_clear(&r->giving_up);
+	loop_timer_clear(&r->giving_up);
 	relay_exec_on_over(r);
 	r->owes_over = true;
 	relay_settle_over(r);
+	if (r->owes_over && r->is_ending)
+		relay_bound_over(r);
 	return 0;
 }
 
@@ -357,8 +366,11 @@ static bool relay_on_kill(struct relay *r, struct str payload)
 	if (!far_get_kill(payload, &m))
 		return false;
 	relay_linked(r, link_send(&r->carrier.link, FAR_KILL, payload));
+	r->is_ending |= m.signo == SIGTERM || m.signo == SIGKILL;
+	if (r->owes_over && r->is_ending)
+		relay_bound_over(r);
 	/* A room that lies about its end keeps nobody. */
-	if (m.signo == SIGKILL && !r->is_killed) {
+	else if (m.signo == SIGKILL && !r->is_killed) {
 		r->is_killed = true;
 		if (r->cut_at)
 			relay_exit(r);

@@ -62,6 +62,7 @@ struct relay {
 	struct loop_timer giving_up;
 	unsigned said;  /* lines for a person */
 	bool ready;     /* the room's init has said so */
+	bool is_ending; /* somebody has ended the room: it got SIGTERM or SIGKILL */
 	bool is_killed; /* the room has to end soon */
 	bool owes_over; /* it is over, which is told when what it has printed is written */
 	struct far_over over;

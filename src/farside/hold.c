@@ -20,7 +20,7 @@
 
 enum {
 	USAGE_USEC = USEC_PER_SEC,
-	TAILS_USEC = 5 * USEC_PER_SEC, /* for the output of a room that was killed */
+	TAILS_USEC = 5 * USEC_PER_SEC, /* for the output of a room that somebody has ended */
 	TAIL_MIN_USEC = 2 * USEC_PER_MSEC,
 	TAIL_MAX_USEC = 200 * USEC_PER_MSEC,
 	FIRST_USEC = 60 * USEC_PER_SEC, /* for the first carrier */
@@ -92,7 +92,7 @@ static void hold_on_usage(struct loop_timer *t)
 		hold_leave(h);
 }
 
-/* The room is dead and its output is read, or it was killed and has waited long enough. */
+/* The room is dead and its output is read, or somebody has ended it and has waited long enough. */
 static void hold_tell_over(struct hold *h)
 {
 	struct room_exit how = {0};
@@ -169,6 +169,13 @@ static void hold_on_init(struct loop_io *io, uint32_t events)
 		loop_io_set(io, chan_pending(&h->init) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
+/* Nobody's reader keeps a room that somebody ends. */
+static void hold_bound_tails(struct hold *h)
+{
+	if (h->is_ending && h->room_dead && !h->tails_until)
+		h->tails_until = loop_now(h->loop) + TAILS_USEC;
+}
+
 static void hold_on_room_dead(struct loop_io *io, uint32_t events)
 {
 	struct hold *h = container_of(io, struct hold, room_io);
@@ -176,6 +183,8 @@ static void hold_on_room_dead(struct loop_io *io, uint32_t events)
 	loop_io_remove(io);
 	(void)!hold_read_init(h);
 	hold_close_init(h);
+	h->room_dead = true;
+	hold_bound_tails(h);
 	h->tails_usec = TAIL_MIN_USEC;
 	hold_on_tail(&h->tails);
 }
@@ -249,8 +258,10 @@ static int hold_on_kill(struct hold *h, struct str payload)
 		return -EPROTO;
 	if (h->room)
 		(void)h->room->provider->kill(h->room, m.signo, NULL);
-	if (m.signo == SIGKILL)
-		h->tails_until = loop_now(h->loop) + TAILS_USEC;
+	if (m.signo == SIGKILL || m.signo == SIGTERM) {
+		h->is_ending = true;
+		hold_bound_tails(h);
+	}
 	return 0;
 }
 

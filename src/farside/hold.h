@@ -51,13 +51,14 @@ struct hold {
 	char *pem;
 	struct room *room;
 	bool room_dead, is_over, has_failed;
+	bool is_ending; /* near has ended it */
 	struct chan init;
 	bool init_open;
 	struct loop_io init_io, room_io;
 	struct hold_exec *execs;
 	struct hold_stream *streams;
 	struct loop_timer usage, tails;
-	uint64_t tails_usec, tails_until; /* until: 0: the room was not killed */
+	uint64_t tails_usec, tails_until; /* until: 0: for ever */
 	struct room_usage told;
 
 	struct dns_synthetic *names;
