@@ -26,6 +26,7 @@
 
 enum {
 	PROGRAM_SEC = 120,
+	CREATE_SEC = 540, /* it may have to get an image first */
 	GOODBYE_SEC = 3,
 	LINE_SEC = 60,   /* until the other machine says something, and for each piece it takes */
 	LINES_MAX = 100, /* what a person's own start-up files may print before */
@@ -99,10 +100,12 @@ static int keep_send_program(struct keeper *k, const char *machine, struct cloch
 	return 0;
 }
 
-/* See that the program runs there. */
+/* See that the program runs there. What follows is sent only when it does: a head that reads more
+ * than it was asked for (busybox) would keep it. */
 static int keep_greet(struct keeper *k, struct cloche_err *err)
 {
 	char line[LINE_MAX_BYTES];
+	bool sent = false;
 
 	for (int i = 0; i < LINES_MAX; i++) {
 		int e = keep_read_line(k->stream.from, line, err);
@@ -111,8 +114,13 @@ static int keep_greet(struct keeper *k, struct cloche_err *err)
 			return e;
 		if (strcmp(line, SCRIPT_HAVE) == 0)
 			return 0;
-		if (strncmp(line, SCRIPT_NEED, strlen(SCRIPT_NEED)) == 0)
-			return keep_send_program(k, line + strlen(SCRIPT_NEED), err);
+		if (!sent && strncmp(line, SCRIPT_NEED, strlen(SCRIPT_NEED)) == 0) {
+			e = keep_send_program(k, line + strlen(SCRIPT_NEED), err);
+			if (e < 0)
+				return e;
+			sent = true;
+			continue;
+		}
 		if (strncmp(line, SCRIPT_LACKS, strlen(SCRIPT_LACKS)) == 0)
 			return err_set(err, E_UNSUPPORTED,
 				"there is no cloche-far for the other machine's processor");
@@ -121,6 +129,15 @@ static int keep_greet(struct keeper *k, struct cloche_err *err)
 }
 
 /* --- carriers --- */
+
+/* Return whether the request names an image: a word of it never begins a line. */
+static bool keep_wants_image(struct str request)
+{
+	while (request.n)
+		if (str_starts(str_next_line(&request), STR("root image ")))
+			return true;
+	return false;
+}
 
 static int keep_start(struct keeper *k, const struct keeper_carry *m, struct cloche_err *err)
 {
@@ -132,7 +149,7 @@ static int keep_start(struct keeper *k, const struct keeper_carry *m, struct clo
 	e = process_begin(&run, &k->provider,
 		&(struct process_ask){.verb = m->again ? "connect" : "create",
 			.request = m->request,
-			.patience_sec = PROGRAM_SEC,
+			.patience_sec = m->again ? PROGRAM_SEC : CREATE_SEC,
 			.far = true,
 			.leader = "/proc/self/exe"},
 		err);
@@ -142,6 +159,12 @@ static int keep_start(struct keeper *k, const struct keeper_carry *m, struct clo
 	if (e == 0)
 		return err_set(err, E_UNSUPPORTED, "provider %s makes no rooms elsewhere",
 			k->provider.name);
+	if (e > 0 && !answer.root_image && keep_wants_image(m->request)) {
+		err_set(err, E_UNSUPPORTED, "provider %s makes no rooms from images at a place",
+			k->provider.name);
+		err_hint(err, "leave --root out: the place's own system is the root");
+		return -E_UNSUPPORTED;
+	}
 	return e < 0 ? e : keep_greet(k, err);
 }
 

@@ -83,7 +83,7 @@ static int script_add_all(struct buf *out, const char *verb, const char *id)
 			"echo " SCRIPT_NEED "$(uname -m) && head -c $n >\"$f.$$\" && "
 			"chmod 700 \"$f.$$\" && "
 			"[ \"$(sha256sum <\"$f.$$\" | cut -c1-64)\" = $s ] && mv \"$f.$$\" \"$f\" "
-			"|| "
+			"&& echo " SCRIPT_HAVE " || "
 			"{ echo \"cloche-far could not be copied to $d\" >&2; exit 97; }; fi; "
 			"exec \"$f\" %s %s",
 			verb, id);
