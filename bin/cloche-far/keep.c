@@ -22,6 +22,7 @@
 
 enum {
 	PROGRAM_SEC = 120,
+	CREATE_SEC = 540, /* it may have to get an image first */
 	GOODBYE_SEC = 3,
 	LINE_SEC = 60, /* until the other machine says something, and for each piece it takes */
 };
@@ -34,6 +35,15 @@ struct keeper {
 
 /* --- carriers --- */
 
+/* Return whether the request names an image: a word of it never begins a line. */
+static bool keep_wants_image(struct str request)
+{
+	while (request.n)
+		if (str_starts(str_next_line(&request), STR("root image ")))
+			return true;
+	return false;
+}
+
 static int keep_start(struct keeper *k, const struct keeper_carry *m, struct cloche_err *err)
 {
 	struct words_answer answer;
@@ -45,7 +55,7 @@ static int keep_start(struct keeper *k, const struct keeper_carry *m, struct clo
 	e = process_begin(&run, &k->provider,
 		&(struct process_ask){.verb = m->again ? "connect" : "create",
 			.request = m->request,
-			.patience_sec = PROGRAM_SEC,
+			.patience_sec = m->again ? PROGRAM_SEC : CREATE_SEC,
 			.far = true,
 			.leader = "/proc/self/exe"},
 		err);
@@ -55,6 +65,12 @@ static int keep_start(struct keeper *k, const struct keeper_carry *m, struct clo
 	if (e == 0)
 		return err_set(err, E_UNSUPPORTED, "provider %s makes no rooms elsewhere",
 			k->provider.name);
+	if (e > 0 && !answer.root_image && keep_wants_image(m->request)) {
+		err_set(err, E_UNSUPPORTED, "provider %s makes no rooms from images at a place",
+			k->provider.name);
+		err_hint(err, "leave --root out: the place's own system is the root");
+		return -E_UNSUPPORTED;
+	}
 	return e < 0 ? e
 		     : greet_place(&(struct greet){k->stream.from, k->stream.to, LINE_SEC, 0},
 			       &copied, err);

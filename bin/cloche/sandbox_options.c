@@ -240,6 +240,14 @@ static int prepare_pull(struct sandbox_options *o, cloche_err *err)
 	return cloche_sandbox_set(o->sb, "pull", pull ? pull->value : "missing", err);
 }
 
+/* Before the root, which is an image of the place's own. */
+static int prepare_place(struct sandbox_options *o, cloche_err *err)
+{
+	const struct given *place = sandbox_options_given(o, "place");
+
+	return place ? cloche_sandbox_set(o->sb, "place", place->value, err) : 0;
+}
+
 /* CLOCHE_PLACE is for the provider that CLOCHE_PROVIDER names. */
 static int load_place(struct sandbox_options *o, cloche_err *err)
 {
@@ -320,6 +328,8 @@ static int sandbox_options_apply(struct sandbox_options *o, cloche_err *err)
 		r = cloche_sandbox_set(o->sb, "offline", offline->value, err);
 	if (r == 0)
 		r = prepare_pull(o, err);
+	if (r == 0)
+		r = prepare_place(o, err);
 	if (r == 0)
 		r = load_environment(o, err);
 	if (r == 0)

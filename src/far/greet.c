@@ -108,20 +108,27 @@ static const char *greet_find(const char *line, const char *word)
 	return at ? at + strlen(word) : NULL;
 }
 
+/* What follows is sent only when the program says that it runs: a head that reads more than it was
+ * asked for (busybox) would keep it. */
 int greet_place(const struct greet *g, bool *ret_copied, struct cloche_err *err)
 {
 	char line[LINE_MAX_BYTES];
 	const char *behind;
 
+	*ret_copied = false;
 	for (int i = 0; i < LINES_MAX; i++) {
 		int e = greet_read_line(g, line, err);
 
 		if (e < 0)
 			return e;
-		behind = greet_find(line, SCRIPT_NEED);
-		*ret_copied = behind;
-		if (behind)
-			return greet_send_program(g, behind, err);
+		behind = *ret_copied ? NULL : greet_find(line, SCRIPT_NEED);
+		if (behind) {
+			e = greet_send_program(g, behind, err);
+			if (e < 0)
+				return e;
+			*ret_copied = true;
+			continue;
+		}
 		behind = greet_find(line, SCRIPT_HAVE);
 		if (behind && !behind[0])
 			return 0;

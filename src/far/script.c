@@ -85,7 +85,8 @@ static int script_add_all(struct buf *out, const char *verb, const char *id)
 			"chmod 700 \"$f.$$\" && "
 			"[ \"$(sha256sum <\"$f.$$\" | cut -c1-64)\" = $s ] && "
 			"{ ln \"$f.$$\" \"$f\" 2>/dev/null || [ -x \"$f\" ] || "
-			"mv \"$f.$$\" \"$f\"; } && rm -f \"$f.$$\" || "
+			"mv \"$f.$$\" \"$f\"; } && rm -f \"$f.$$\" && "
+			"echo " SCRIPT_HAVE " || "
 			"{ echo \"cloche-far could not be copied to $d\" >&2; exit 97; }; fi; "
 			"exec \"$f\" %s %s",
 			verb, id);

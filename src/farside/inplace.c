@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: where no namespaces can be made (docker's default container, a restricted
- * pod), the room is the container that it stands in, with the walls of provider landlock. Limits
- * that this container has already are in force; what cloche keeps for the room lies in the room's
- * directory, which no such room can read. */
+ * pod), the room is the container that it stands in, with the walls of provider landlock.
+ * What cloche keeps for the room lies in the room's directory, which no such room can read. */
 #include "base/fd.h"
 #include "farside/hold.h"
 #include "fs/fs.h"
@@ -17,8 +16,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { NUMBER_BYTES = 64 };
 
 int inplace_choose(struct hold *h, struct cloche_err *err)
 {
@@ -48,61 +45,6 @@ int inplace_choose(struct hold *h, struct cloche_err *err)
 	return 0;
 }
 
-/* --- limits of the container --- */
-
-/* Read a number of a control group's file, the i-th word of it. Return false if there is none, as
- * with "max". */
-static bool inplace_read(const char *name, int i, uint64_t *ret)
-{
-	char path[PATH_MAX], text[NUMBER_BYTES], *at = text, *end;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", name);
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	for (; i > 0 && at; i--)
-		at = (at = strchr(at, ' ')) ? at + 1 : NULL;
-	if (!at || *at < '0' || *at > '9')
-		return false;
-	errno = 0;
-	*ret = strtoull(at, &end, 10);
-	return errno == 0;
-}
-
-static bool inplace_read_cpus(uint64_t *ret)
-{
-	uint64_t quota, period;
-	bool ok = (inplace_read("cpu.max", 0, &quota) && inplace_read("cpu.max", 1, &period)) ||
-		  (inplace_read("cpu/cpu.cfs_quota_us", 0, &quota) &&
-			  inplace_read("cpu/cpu.cfs_period_us", 0, &period));
-
-	if (!ok || period == 0 || quota > UINT64_MAX / 1000)
-		return false;
-	*ret = (quota * 1000 + period - 1) / period;
-	return true;
-}
-
-/* A limit that the container has is in force without our doing. */
-static void inplace_forget_limits(struct room_limits *l)
-{
-	uint64_t has;
-
-	if ((inplace_read("memory.max", 0, &has) ||
-		    inplace_read("memory/memory.limit_in_bytes", 0, &has)) &&
-		has <= l->memory_bytes)
-		l->memory_bytes = 0;
-	if (inplace_read_cpus(&has) && has <= l->cpus_milli)
-		l->cpus_milli = 0;
-	if ((inplace_read("pids.max", 0, &has) || inplace_read("pids/pids.max", 0, &has)) &&
-		has <= l->pids)
-		l->pids = 0;
-}
-
-/* --- the room --- */
-
 /* Have what a provider keeps for a room lie in the room's directory, apart from the mounts. */
 static int inplace_keep_here(struct hold *h, struct cloche_err *err)
 {
@@ -122,6 +64,5 @@ int inplace_room(struct hold *h, struct cloche_err *err)
 {
 	int r = inplace_keep_here(h, err);
 
-	inplace_forget_limits(&h->spec.limits);
 	return r < 0 ? r : landlock_provider.create(&landlock_provider, &h->spec, &h->room, err);
 }

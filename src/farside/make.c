@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "farside/hold.h"
+#include "farside/limits.h"
 #include "provider/native/native.h"
 
 #include <errno.h>
@@ -147,10 +148,21 @@ static int make_ca(struct hold *h, struct cloche_err *err)
 	return 0;
 }
 
+/* A container that we stand in may be limited already, and lets nobody make groups inside. */
+static void make_use_limits(struct hold *h)
+{
+	_cleanup_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct room_limits place;
+
+	limits_of_place(root, &place);
+	limits_drop_given(&place, &h->spec.limits);
+}
+
 int make_room(struct hold *h, struct cloche_err *err)
 {
 	int e = h->pem[0] ? make_ca(h, err) : 0;
 
+	make_use_limits(h);
 	if (e == 0 && h->in_place)
 		e = inplace_room(h, err);
 	else if (e == 0)

@@ -45,6 +45,7 @@ void room_spec_done(struct room_spec *s)
 	free(s->keep_dir);
 	free(s->init_path);
 	free(s->place);
+	free(s->place_image);
 	free(s->sync);
 	free(s->host_home);
 	strv_free(s->opened);
@@ -255,6 +256,15 @@ static int check_user(const struct room_spec *s, struct cloche_err *err)
 	return 0;
 }
 
+static int check_place(const struct room_spec *s, struct cloche_err *err)
+{
+	if (s->place && !room_place_is_name(str_from(s->place)))
+		return err_set(err, E_USAGE, "no place can have this name");
+	if (s->place_image && (!s->place || !room_place_is_name(str_from(s->place_image))))
+		return err_set(err, E_USAGE, "no image at another place can have this name");
+	return 0;
+}
+
 int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 {
 	size_t i;
@@ -269,10 +279,10 @@ int room_spec_check(const struct room_spec *s, struct cloche_err *err)
 	r = check_layers(s, err);
 	if (r == 0)
 		r = check_user(s, err);
+	if (r == 0)
+		r = check_place(s, err);
 	if (r < 0)
 		return r;
-	if (s->place && !room_place_is_name(str_from(s->place)))
-		return err_set(err, E_USAGE, "no place can have this name");
 	if (s->keep_dir && s->keep_dir[0] != '/')
 		return err_set(err, E_USAGE, "the place of changes has to be an absolute path");
 	if (!s->init_path || s->init_path[0] != '/')
@@ -349,6 +359,7 @@ static const struct message *room_limits_message(void)
 	F(BOOL, own_user)                                                                          \
 	F(OPTIONAL, init_path, .max = MAX_PATH)                                                    \
 	F(OPTIONAL, place, .max = ROOM_PLACE_MAX)                                                  \
+	F(OPTIONAL, place_image, .max = ROOM_PLACE_MAX)                                            \
 	F(OPTIONAL, sync, .max = ROOM_SYNC_MAX)                                                    \
 	F(U64, far_usec)                                                                           \
 	F(OPTIONAL, host_home, .max = MAX_PATH)                                                    \

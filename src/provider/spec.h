@@ -108,6 +108,8 @@ struct room_spec {
 	char *init_path;   /* host path of the program that becomes process 1 */
 	char *place;       /* where the room is made, in the provider's words; NULL: on this machine
 			    */
+	char *place_image; /* the image that the place itself starts the room in, in the provider's
+			    * words (root is ROOM_ROOT_HOST: that image's system); NULL: none */
 	char *sync;        /* which files of its mounts a room elsewhere gets; NULL: all */
 	uint64_t far_usec; /* how long a room elsewhere lives without a connection; 0: a default */
 	char *host_home;   /* the user's home directory, whose credentials are kept out */
@@ -128,6 +130,9 @@ struct room_spec {
 	 * same time and before the room is ready. NULL: nothing. Not part of messages. */
 	void (*born)(void *user, pid_t init);
 	void *born_user;
+	/* Called if no room was made because the provider, which was asked for none at another
+	 * place, makes them at this place alone. NULL: nothing. user: born_user. */
+	void (*elsewhere)(void *user, const char *place);
 	/* Return whether the caller no longer waits for the room; asked by providers that take
 	 * seconds to make one. NULL: never. user: born_user. */
 	bool (*given_up)(void *user);

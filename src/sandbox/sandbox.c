@@ -63,10 +63,18 @@ int sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
 
 int sandbox_set_place(cloche_sandbox *sb, const char *place, cloche_err *err)
 {
+	_cleanup_(freep) char *root = NULL;
+
 	if (place && !room_place_is_name(str_from(place)))
 		return err_set(err, E_USAGE,
 			"--place: use up to %d bytes without control characters", ROOM_PLACE_MAX);
-	return set_string(&sb->place, place, err);
+	if (set_string(&sb->place, place, err) < 0)
+		return -err->code;
+	/* Whose image it is depends on the place. */
+	root = sb->image ? strdup(sb->image) : NULL;
+	if (sb->image && !root)
+		return err_nomem(err);
+	return root ? sandbox_set_root(sb, root, err) : 0;
 }
 
 int cloche_sandbox_allow_unsandboxed(cloche_sandbox *sb, cloche_err *err)
@@ -81,6 +89,19 @@ int cloche_provider_register(const char *name, const char *path, cloche_err *err
 	return provider_name_register(name, path, err);
 }
 
+static int sandbox_use_place_image(cloche_sandbox *sb, const char *root, cloche_err *err)
+{
+	int r;
+
+	if (!room_place_is_name(str_from(root + strlen("image:"))))
+		return err_set(err, E_USAGE,
+			"--root %s: an image at another place has a name of at most %d bytes", root,
+			ROOM_PLACE_MAX);
+	sb->root = ROOM_ROOT_HOST;
+	r = set_string(&sb->root_dir, NULL, err);
+	return r < 0 ? r : set_string(&sb->image, root, err);
+}
+
 int sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err)
 {
 	_cleanup_(freep) char *dir = NULL;
@@ -92,6 +113,9 @@ int sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err)
 		sb->root = ROOM_ROOT_HOST;
 		return set_string(&sb->root_dir, NULL, err);
 	}
+	/* The place has its own images. */
+	if (sb->place && str_starts(str_from(root), STR("image:")))
+		return sandbox_use_place_image(sb, root, err);
 	if (str_starts(str_from(root), STR("image:")))
 		return sandbox_use_image(sb, root, err);
 	r = sandbox_open_judged(root, "root", &fd, &dir, err);

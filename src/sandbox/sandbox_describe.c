@@ -108,9 +108,10 @@ static const char *find_net(const cloche_sandbox *sb)
 
 static const char *find_root(const cloche_sandbox *sb)
 {
-	if (sb->root == ROOM_ROOT_HOST)
-		return "host";
-	return sb->image ? sb->image : sb->root_dir;
+	/* One of the place's own has no layers here. */
+	if (sb->image)
+		return sb->image;
+	return sb->root == ROOM_ROOT_HOST ? "host" : sb->root_dir;
 }
 
 static json_t *describe_rest(const cloche_sandbox *sb)

@@ -7,6 +7,7 @@
 #include "supervisor/supervisor.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -116,6 +117,40 @@ static int try_all(struct supervisor *s, create_fn create, bool or_none, struct 
 	return -E_UNSUPPORTED;
 }
 
+void choose_on_elsewhere(void *user, const char *place)
+{
+	struct supervisor *s = user;
+
+	free(s->elsewhere);
+	s->elsewhere = strdup(place);
+}
+
+/* The provider's own settings lead to another place. */
+static int go_elsewhere(
+	struct supervisor *s, create_fn create, const struct provider *p, struct cloche_err *err)
+{
+	int r = provider_check_place(p, s->elsewhere, err);
+
+	if (r < 0)
+		return r;
+	if (s->spec.root != ROOM_ROOT_HOST) {
+		err_set(err, E_UNSUPPORTED,
+			"provider %s makes rooms at %s, where the images of this machine are not",
+			p->name, s->elsewhere);
+		err_hint(err, "say --place %s as well, and --root image:NAME is an image there",
+			s->elsewhere);
+		return -E_UNSUPPORTED;
+	}
+	if (asprintf(&s->passed_over, "provider %s makes the sandbox at %s", p->name,
+		    s->elsewhere) < 0) {
+		s->passed_over = NULL;
+		return err_nomem(err);
+	}
+	s->spec.place = TAKE_PTR(s->elsewhere);
+	err_clear(err);
+	return create(s, p, err);
+}
+
 int choose_provider(struct supervisor *s, create_fn create, struct cloche_err *err)
 {
 	const char *name = s->start.provider && s->start.provider[0] ? s->start.provider : "auto";
@@ -135,5 +170,7 @@ int choose_provider(struct supervisor *s, create_fn create, struct cloche_err *e
 		return try_all(s, create, name[strlen("auto")] != '\0', err);
 	p = provider_find(str_from(name), err);
 	r = p ? provider_check_place(p, s->spec.place, err) : -err->code;
-	return r < 0 ? r : create(s, p, err);
+	if (r == 0)
+		r = create(s, p, err);
+	return r < 0 && s->elsewhere && !s->spec.place ? go_elsewhere(s, create, p, err) : r;
 }

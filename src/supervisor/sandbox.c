@@ -514,6 +514,7 @@ static int make_room(struct supervisor *s, const int *fds, struct cloche_err *er
 	s->spec.born = on_born;
 	s->spec.born_user = s;
 	s->spec.given_up = is_given_up;
+	s->spec.elsewhere = choose_on_elsewhere;
 	r = looks_plan(&s->look, &s->carry, &s->spec, err);
 	if (r == 0)
 		r = choose_provider(s, create_with, err);

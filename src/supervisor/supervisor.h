@@ -231,6 +231,7 @@ struct supervisor {
 	struct look look;            /* the directories that the room may write to */
 	struct carry carry;          /* and what of configurations of git may be taken over */
 	struct cloche_err look_note; /* why those could not be recorded; code 0: they were */
+	char *elsewhere;             /* where alone the provider makes rooms; NULL: not known */
 	char *passed_over;           /* what "auto" skipped, and why; NULL: nothing */
 	struct room *room;
 	struct loop_io room_io;
@@ -446,6 +447,8 @@ void sandbox_check_end(struct supervisor *s);
 
 /* --- choose.c: providers --- */
 typedef int (*create_fn)(struct supervisor *s, const struct provider *p, struct cloche_err *err);
+/* As elsewhere of struct room_spec; user: the supervisor. */
+void choose_on_elsewhere(void *user, const char *place);
 /* Create the room with the provider that START names, or with the first that works. */
 _warn_unused_ int choose_provider(struct supervisor *s, create_fn create, struct cloche_err *err);
 

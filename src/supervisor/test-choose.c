@@ -23,6 +23,7 @@ enum { NAMES_N = 5 };
 static const char *const names[NAMES_N] = {
 	"native", "podman", "docker", PROVIDER_UNSANDBOXED, PROVIDER_LANDLOCK};
 static const enum fault *faults; /* of each of them */
+static bool leads;               /* its settings lead to another place */
 static bool inside;              /* a sandbox, where the programs of one are */
 static char done[256];
 
@@ -55,7 +56,11 @@ static int probe(const struct provider *p, struct provider_about *ret, struct cl
 
 static int create(struct supervisor *s, const struct provider *p, struct cloche_err *err)
 {
-	note(p, "!");
+	note(p, s->spec.place ? "@" : "!");
+	if (leads && !s->spec.place) {
+		choose_on_elsewhere(s, "there");
+		return err_set(err, E_UNSUPPORTED, "%s is elsewhere", p->name);
+	}
 	if (fault_of(p) == WORKS)
 		return 0;
 	if (fault_of(p) == NO_ROOM || fault_of(p) == IN_DOUBT)
@@ -63,8 +68,15 @@ static int create(struct supervisor *s, const struct provider *p, struct cloche_
 	return err_set(err, E_SYSTEM, "%s fails", p->name);
 }
 
+static int probe_place(const struct provider *p, const char *place, struct provider_about *ret,
+	struct cloche_err *err)
+{
+	return 0;
+}
+
 static const struct provider providers[] = {{.name = "native", .probe = probe},
-	{.name = "podman", .probe = probe}, {.name = "docker", .probe = probe},
+	{.name = "podman", .probe = probe},
+	{.name = "docker", .probe = probe, .probe_place = probe_place},
 	{.name = PROVIDER_UNSANDBOXED, .probe = probe},
 	{.name = PROVIDER_LANDLOCK, .probe = probe}};
 
@@ -132,6 +144,44 @@ static void a_place_needs_a_provider_that_has_it(void)
 		check_z(err.message, rows[i].said);
 		check_z(done, "");
 	}
+}
+
+static void one_that_leads_elsewhere_is_asked_for_a_room_there(void)
+{
+	static const enum fault none[] = {WORKS, WORKS, WORKS, WORKS};
+	static const struct {
+		const char *name;
+		enum room_root root;
+		int code;
+		const char *said, *done;
+	} rows[] = {
+		{"docker", ROOM_ROOT_HOST, 0, "provider docker makes the sandbox at there",
+			"docker! docker@"},
+		{"docker", ROOM_ROOT_IMAGE, E_UNSUPPORTED,
+			"provider docker makes rooms at there, where the images of this machine "
+			"are not",
+			"docker!"},
+		{"podman", ROOM_ROOT_HOST, E_UNSUPPORTED,
+			"provider podman makes rooms on this machine alone, not at there",
+			"podman!"},
+	};
+
+	faults = none;
+	leads = true;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(freep) char *copy = strdup(rows[i].name);
+		struct supervisor s = {.start.provider = copy, .spec.root = rows[i].root};
+		struct cloche_err err = CLOCHE_ERR_INIT;
+
+		done[0] = '\0';
+		check_int(choose_provider(&s, create, &err), -rows[i].code);
+		check_z(rows[i].code ? err.message : s.passed_over, rows[i].said);
+		check_z(done, rows[i].done);
+		free(s.passed_over);
+		free(s.elsewhere);
+		free(s.spec.place);
+	}
+	leads = false;
 }
 
 static void the_usual_one_is_just_tried(void)
@@ -253,6 +303,7 @@ static void a_named_one_is_the_only_one(void)
 
 int main(void)
 {
+	run_test(one_that_leads_elsewhere_is_asked_for_a_room_there);
 	run_test(a_place_needs_a_provider_that_has_it);
 	run_test(the_usual_one_is_just_tried);
 	run_test(others_come_in_their_order);

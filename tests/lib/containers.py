@@ -191,8 +191,9 @@ class RootlessPodman(Podman):
 
 
 class Docker(Engine):
+    """more: further words for the daemon; own_net: whether it has a network of its own."""
     name = "docker"
-    daemon = None
+    daemon, more, own_net = None, [], True
 
     def start(self):
         need("dockerd", "docker", "containerd", "runc", "unshare")
@@ -203,9 +204,9 @@ class Docker(Engine):
 
     def run(self):
         self.daemon = subprocess.Popen(
-            ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", "dockerd",
+            ["unshare", "--mount", *(["--net"] if self.own_net else []), "--propagation", "private", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", "dockerd",
              "--data-root", self.dir + "/data", "--exec-root", self.dir + "/exec", "-p", self.dir + "/pid", "-H", self.env["DOCKER_HOST"],
-             "--shutdown-timeout", "2", "--iptables=false", "--bridge=none", "--ip-forward=false"],
+             "--shutdown-timeout", "2", "--iptables=false", "--bridge=none", "--ip-forward=false", *self.more],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.dir + "/log", "ab"), start_new_session=True)
         if not wait_until(lambda: self.daemon.poll() is not None or
                           "Server" in self.command("version", check=False) and os.path.exists(self.dir + "/socket"), 60, 0.2) or \

@@ -157,6 +157,16 @@ static int add_user(const cloche_sandbox *sb, struct room_spec *ret, struct cloc
 	return user.name[0] ? set_string(&ret->user, user.name, err) : 0;
 }
 
+static int add_place(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err)
+{
+	int r = set_string(&ret->place, sb->place, err);
+
+	if (r == 0 && sb->place && sb->image)
+		r = set_string(&ret->place_image, sb->image + strlen("image:"), err);
+	ret->far_usec = sb->far_timeout_ms * USEC_PER_MSEC;
+	return r < 0 ? r : set_string(&ret->sync, sb->sync, err);
+}
+
 static int make_room(const cloche_sandbox *sb, bool kept, const struct network_logs *logs,
 	struct room_spec *ret, const char **ret_crowded, struct cloche_err *err)
 {
@@ -173,13 +183,9 @@ static int make_room(const cloche_sandbox *sb, bool kept, const struct network_l
 	r = add_user(sb, ret, err);
 	if (r < 0)
 		return r;
-	r = set_string(&ret->place, sb->place, err);
+	r = add_place(sb, ret, err);
 	if (r < 0)
 		return r;
-	r = set_string(&ret->sync, sb->sync, err);
-	if (r < 0)
-		return r;
-	ret->far_usec = sb->far_timeout_ms * USEC_PER_MSEC;
 	ret->nested = sb->nested;
 	ret->masked = sb->secrets && cloche_secrets_count(sb->secrets) > 0;
 	ret->limits = sb->limits;

@@ -237,8 +237,8 @@ int describe_far(
 
 	LINE("hostname", ROOTFS_HOSTNAME);
 	r = r == 0 ? add_labels(out, spec) : r;
-	if (spec->root == ROOM_ROOT_IMAGE && spec->image)
-		LINE("root", "image", spec->image);
+	if (spec->place_image)
+		LINE("root", "image", spec->place_image);
 	r = r == 0 ? add_limits(out, &spec->limits) : r;
 	LINE("end");
 	return r < 0 ? err_set(err, E_LIMIT, "the description of the room is too long") : 0;

@@ -301,6 +301,8 @@ static int make(struct program_room *r, const struct room_spec *spec,
 		e = take_room(r, spec, sources, listener, err);
 	/* What the program says explains more, so this may replace the error. */
 	ended = process_end(&run, &answer, err);
+	if (ended < 0 && answer.place[0] && spec->elsewhere)
+		spec->elsewhere(spec->born_user, answer.place);
 	if (ended < 0)
 		return ended;
 	for (unsigned i = 0; i < answer.cannot_n && e == 0; i++)

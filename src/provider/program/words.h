@@ -18,7 +18,10 @@ enum { WORDS_ANSWER_MAX = 64 * 1024, WORDS_TEXT_MAX = 400, WORDS_CANNOT_MAX = 8 
 /* The answer of a program. */
 struct words_answer {
 	bool ok;
-	bool far; /* from here on the program is a stream to where the room is made */
+	bool far;        /* from here on the program is a stream to where the room is made */
+	bool root_image; /* the room's root is the image that was asked for */
+	/* Where the program makes rooms, if not on this machine. */
+	char place[WORDS_TEXT_MAX + 1];
 	char error[WORDS_TEXT_MAX + 1], hint[WORDS_TEXT_MAX + 1], version[WORDS_TEXT_MAX + 1];
 	char cannot[WORDS_CANNOT_MAX][WORDS_TEXT_MAX + 1];
 	unsigned cannot_n;
