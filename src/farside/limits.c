@@ -117,8 +117,6 @@ static void limits_drop(uint64_t given, uint64_t *asked)
 
 void limits_drop_given(const struct room_limits *place, struct room_limits *l)
 {
-	/* A share of the memory is the bound of these, if nothing else is. */
-	l->tmpfs_bytes = room_limits_tmpfs(l);
 	limits_drop(place->memory_bytes, &l->memory_bytes);
 	limits_drop(place->cpus_milli, &l->cpus_milli);
 	limits_drop(place->pids, &l->pids);

@@ -10,6 +10,5 @@
  * /sys/fs/cgroup and /proc/swaps are read. */
 void limits_of_place(int root_fd, struct room_limits *ret);
 
-/* Drop the limits of l that the place has already, at most as high as they were asked for. What
- * memory means for the room's file systems in memory stays. */
+/* Drop the limits of l that the place has already, at most as high as they were asked for. */
 void limits_drop_given(const struct room_limits *place, struct room_limits *l);

@@ -154,6 +154,10 @@ static void make_use_limits(struct hold *h)
 	_cleanup_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct room_limits place;
 
+	/* A share of the memory is the bound of the room's file systems in memory, if nothing else
+	 * is. A room that is its container makes none. */
+	if (!h->in_place)
+		h->spec.limits.tmpfs_bytes = room_limits_tmpfs(&h->spec.limits);
 	limits_of_place(root, &place);
 	limits_drop_given(&place, &h->spec.limits);
 }

@@ -97,14 +97,12 @@ static void what_is_in_force_is_asked_for_no_more(void)
 
 	limits_drop_given(&place, &l);
 	check_int(l.memory_bytes, 0);
-	check_int(l.tmpfs_bytes, 500);
 	check_int(l.cpus_milli, 499);
 	check_int(l.pids, 10);
 	check_int(l.nofile, 3);
 	l = (struct room_limits){.cpus_milli = 2000};
 	limits_drop_given(&place, &l);
 	check_int(l.cpus_milli, 0);
-	check_int(l.tmpfs_bytes, 0);
 }
 
 int main(void)
