@@ -173,9 +173,10 @@ void sandbox_dir_remove(struct sandbox_dir *d)
 {
 	d->listen = fd_close(d->listen);
 	if (d->lock >= 0 && d->id) {
-		manager_remove_dir(d->base, d->fd, d->id);
+		/* No list shows a sandbox that is being removed, so its name is free by then. */
 		if (d->name)
 			names_drop(d->base, d->id);
+		manager_remove_dir(d->base, d->fd, d->id);
 	}
 	unlock(d);
 }

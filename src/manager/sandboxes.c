@@ -273,8 +273,8 @@ static int remove_locked(int base, int dir, const char *id, struct cloche_err *e
 {
 	int r = rundir_is_id(str_from(id)) ? looks_after_crash(base, dir, id, err) : 0;
 
-	manager_remove_dir(base, dir, id);
 	names_drop(base, id);
+	manager_remove_dir(base, dir, id);
 	return r;
 }
 

@@ -505,6 +505,43 @@ static void a_cancelled_job_waits_before_it_drops_a_name(void)
 	sandbox_dir_remove(&d);
 	clear();
 }
+
+static int remove_it(void *user, cloche_err *err)
+{
+	sandbox_dir_remove(user);
+	return 0;
+}
+
+/* Who sees that a sandbox is gone may take its name at once. */
+static void a_name_is_free_before_its_sandbox_is_gone(void)
+{
+	char id[RUNDIR_ID_BYTES + 1], path[PATH_MAX];
+	struct sandbox_dir d;
+	cloche_job *job = NULL;
+	struct pollfd p = {.events = POLLIN};
+	int lock, r;
+
+	clear();
+	fresh();
+	d = make(id);
+	must(sandbox_dir_take_name(&d, "gone", NULL) == 0);
+	must(sandbox_dir_write_record(&d, STR("{}\n"), NULL) == 0);
+	snprintf(path, sizeof(path), "%s/" RUNDIR_RECORD, id);
+	lock = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(lock >= 0 && flock(lock, LOCK_EX) == 0);
+	must(cloche_job_start(remove_it, &d, &job, NULL) == 0);
+	check_int(cloche_job_dispatch(job, NULL), 1);
+	check(faccessat(base, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+	close(lock);
+	p.fd = cloche_job_fd(job);
+	while ((r = cloche_job_dispatch(job, NULL)) > 0)
+		must(poll(&p, 1, -1) == 1);
+	check_int(r, 0);
+	check(faccessat(base, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+	check(faccessat(base, ".names", F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+	cloche_job_free(job);
+	clear();
+}
 #endif
 
 int main(void)
@@ -526,6 +563,7 @@ int main(void)
 	run_test(names_of_nobody_are_swept);
 #ifdef CLOCHE_HAS_JOBS
 	run_test(a_cancelled_job_waits_before_it_drops_a_name);
+	run_test(a_name_is_free_before_its_sandbox_is_gone);
 #endif
 	clear();
 	return tap_done();
