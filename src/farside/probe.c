@@ -45,6 +45,26 @@ static void probe_directory(struct probe_found *found)
 	probe_keep(found, &c);
 }
 
+/* What is missing for a native room is no hindrance where the container can be the room
+ * (inplace.c). */
+static void probe_in_place(struct probe_found *found)
+{
+	struct provider_check c = {
+		.name = "room in the container", .works = true, .required = true};
+	struct provider_about about = {0};
+	bool lacks = false;
+
+	for (size_t i = 0; i < found->n; i++)
+		lacks |= found->checks[i].required && !found->checks[i].works;
+	if (!lacks || landlock_provider.probe(&landlock_provider, &about, NULL) < 0)
+		return;
+	for (size_t i = 0; i < found->n; i++)
+		found->checks[i].required = false;
+	str_copy(
+		c.detail, sizeof(c.detail), STR("without namespaces, as with --provider landlock"));
+	probe_keep(found, &c);
+}
+
 static struct far_check probe_put(const struct provider_check *c)
 {
 	return (struct far_check){.name = str_from(c->name),
@@ -69,8 +89,9 @@ static int probe_report(void)
 
 	if (uname(&u) < 0)
 		return -errno;
-	probe_directory(&found);
 	native_provider.doctor(probe_keep, &found);
+	probe_in_place(&found);
+	probe_directory(&found);
 	for (size_t i = 0; i < found.n; i++)
 		checks[i] = probe_put(&found.checks[i]);
 	message_put(&w, far_probed_message(),
