@@ -42,6 +42,21 @@ static int ask_add_words(struct ask *a, const char *program, const char *flag, s
 	return r == 0 ? strv_add(&a->argv, code) : r;
 }
 
+/* For those who would take code such as "-1" for an option. */
+static int ask_add_after_blank(
+	struct ask *a, const char *program, const char *flag, struct str code)
+{
+	struct buf text = BUF_INIT(ASK_BODY_MAX + 16);
+	int r = str_starts(code, STR("-")) ? buf_add_str(&text, STR(" ")) : 0;
+
+	if (r == 0)
+		r = buf_add_str(&text, code);
+	if (r == 0)
+		r = ask_add_words(a, program, flag, buf_str(&text));
+	buf_done(&text);
+	return r;
+}
+
 /* The value of an expression. The line end keeps a comment at its end from hiding the bracket. */
 static int ask_add_print(struct ask *a, struct str code)
 {
@@ -65,9 +80,9 @@ static int ask_add_command(struct ask *a, const json_t *root, enum ask_mode mode
 	int r;
 
 	if (mode == ASK_SHELL)
-		r = ask_add_words(a, "sh", "-c", code);
+		r = ask_add_after_blank(a, "sh", "-c", code);
 	else if (str_eq(runtime, STR("node")))
-		r = ask_add_words(a, "node", mode == ASK_EVALUATE ? "-p" : "-e", code);
+		r = ask_add_after_blank(a, "node", mode == ASK_EVALUATE ? "-p" : "-e", code);
 	else if (str_eq(runtime, STR("python")))
 		r = mode == ASK_EVALUATE ? ask_add_print(a, code)
 					 : ask_add_words(a, "python3", "-c", code);
@@ -77,7 +92,7 @@ static int ask_add_command(struct ask *a, const json_t *root, enum ask_mode mode
 		return err_set(
 			err, E_USAGE, "bash has no expressions to evaluate: use mode execute");
 	else
-		r = ask_add_words(a, "bash", "-c", code);
+		r = ask_add_after_blank(a, "bash", "-c", code);
 	return r < 0 ? err_nomem(err) : 0;
 }
 
@@ -252,12 +267,13 @@ int answer_write(struct buf *out, const struct answer *a)
 		snprintf(why, sizeof(why), "Execution timed out after %llums",
 			(unsigned long long)a->timeout_ms);
 		jsonout_text(&o, "error", why);
-		jsonout_raw(&o, "exitCode", STR("-1"));
-	} else {
-		jsonout_str(&o, "stdout", answer_trim(a->out));
-		jsonout_str(&o, "stderr", answer_trim(a->err));
-		jsonout_number(&o, "exitCode", (uint64_t)a->code);
 	}
+	jsonout_str(&o, "stdout", answer_trim(a->out));
+	jsonout_str(&o, "stderr", answer_trim(a->err));
+	if (a->timeout_ms)
+		jsonout_raw(&o, "exitCode", STR("-1"));
+	else
+		jsonout_number(&o, "exitCode", (uint64_t)a->code);
 	answer_write_metadata(&o, a);
 	jsonout_close(&o, '}');
 	return o.error;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a connection reads one request, answers it, and reads the next. While a run
  * is under way nothing is read; if the client goes away, its run is ended. Each step has a time by
- * which it has to be done, whatever the client does meanwhile. */
+ * which it has to be done, whatever the client does meanwhile. If there are as many connections as
+ * there may be, a new one takes the place of the one that has been waited for longest, so whoever
+ * opens many and says nothing keeps nobody away. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sha256.h"
@@ -21,6 +23,7 @@ enum {
 	CONN_IDLE_USEC = 60 * USEC_PER_SEC,
 	CONN_WRITE_USEC = 120 * USEC_PER_SEC,
 	CONN_LINGER_USEC = 2 * USEC_PER_SEC,
+	CONN_LISTEN_AGAIN_USEC = 100 * USEC_PER_MSEC,
 };
 
 enum conn_state {
@@ -103,12 +106,22 @@ static void conn_allow(struct conn *c, uint64_t usec)
 
 /* --- answers --- */
 
+/* Count n bytes as output that is kept for this connection. */
+static void conn_hold(struct conn *c, size_t n)
+{
+	c->serve->output += n - c->held;
+	c->held = n;
+}
+
 static void conn_await_request(struct conn *c)
 {
 	http_body_done(&c->body);
 	buf_clear(&c->text);
 	h1_parser_request(&c->parser, &c->head);
 	c->state = CONN_HEAD;
+	/* The last one whose place is taken. */
+	DL_DELETE(c->serve->conns, c);
+	DL_APPEND(c->serve->conns, c);
 	loop_io_set(&c->io, EPOLLIN);
 	conn_allow(c, buf_len(&c->in) ? CONN_REQUEST_USEC : CONN_IDLE_USEC);
 }
@@ -139,8 +152,7 @@ static void conn_write(struct conn *c)
 		}
 		buf_consume(&c->out, (size_t)n);
 	}
-	c->serve->output -= c->held;
-	c->held = 0;
+	conn_hold(c, 0);
 	/* Its memory may be that of a large answer. */
 	buf_done(&c->out);
 	if (c->closes)
@@ -208,12 +220,12 @@ void conn_on_answer(struct conn *c, const struct answer *a)
 	struct buf text = BUF_INIT(CONN_OUT_MAX);
 
 	c->run = NULL;
-	c->held = a->out.n + a->err.n;
-	c->serve->output += c->held;
 	if (answer_write(&text, a) < 0)
 		conn_answer_error(c, 500, "there is not enough memory for the output");
 	else
 		conn_answer(c, 200, "application/json", buf_str(&text));
+	if (c->state == CONN_WRITES)
+		conn_hold(c, buf_len(&c->out));
 	buf_done(&text);
 }
 
@@ -414,37 +426,80 @@ static void conn_on_io(struct loop_io *io, uint32_t events)
 
 /* --- new ones --- */
 
-static void conn_on_listener(struct loop_io *io, uint32_t events)
+/* Whose code runs, or who is read an answer, keeps his place. */
+static bool conn_is_waited_for(const struct conn *c)
 {
-	struct serve *s = container_of(io, struct serve, listener_io);
-	_cleanup_fd_ int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct conn *c = fd < 0 ? NULL : calloc(1, sizeof(*c));
+	return c->state == CONN_HEAD || c->state == CONN_BODY || c->state == CONN_LINGERS;
+}
 
-	if (!c)
+/* Free a place. Return false if each is needed. */
+static bool conn_make_way(struct serve *s)
+{
+	struct conn *c;
+
+	DL_FOREACH (s->conns, c)
+		if (conn_is_waited_for(c))
+			break;
+	if (c)
+		conn_end(c);
+	return c != NULL;
+}
+
+static void conn_add(struct serve *s, int fd)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c || loop_io_add(s->loop, &c->io, fd, EPOLLIN, conn_on_io) < 0) {
+		fd_close(fd);
+		free(c);
 		return;
+	}
 	c->serve = s;
 	c->head = HTTP_HEAD_INIT;
 	c->in = BUF_INIT(2 * CONN_PIECE);
 	c->text = BUF_INIT(ASK_BODY_MAX);
 	c->out = BUF_INIT(CONN_OUT_MAX);
-	if (loop_io_add(s->loop, &c->io, fd, EPOLLIN, conn_on_io) < 0) {
-		free(c);
-		return;
-	}
+	c->fd = fd;
 	fd_send_at_once(fd);
-	c->fd = TAKE_FD(fd);
 	DL_APPEND(s->conns, c);
 	s->conns_n++;
 	conn_await_request(c);
 	conn_allow(c, CONN_REQUEST_USEC);
-	/* More of them wait in the kernel's queue. */
-	if (s->conns_n >= SERVE_CONNS_MAX)
-		loop_io_remove(&s->listener_io);
+}
+
+static void conn_on_listen_again(struct loop_timer *t)
+{
+	conn_listen(container_of(t, struct serve, listen_again));
+}
+
+/* What waits in the kernel's queue would wake us at once. */
+static void conn_listen_later(struct serve *s)
+{
+	loop_io_remove(&s->listener_io);
+	if (loop_timer_in(s->loop, &s->listen_again, CONN_LISTEN_AGAIN_USEC, conn_on_listen_again) <
+		0)
+		loop_stop(s->loop, -ENOMEM);
+}
+
+static void conn_on_listener(struct loop_io *io, uint32_t events)
+{
+	struct serve *s = container_of(io, struct serve, listener_io);
+	int fd;
+
+	if (s->conns_n >= SERVE_CONNS_MAX && !conn_make_way(s)) {
+		conn_listen_later(s);
+		return;
+	}
+	fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		conn_add(s, fd);
+	else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+		conn_listen_later(s);
 }
 
 void conn_listen(struct serve *s)
 {
-	if (s->conns_n < SERVE_CONNS_MAX && !s->listener_io.loop &&
+	if (!s->listener_io.loop &&
 		loop_io_add(s->loop, &s->listener_io, s->listener, EPOLLIN, conn_on_listener) < 0)
 		loop_stop(s->loop, -ENOMEM);
 }

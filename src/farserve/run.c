@@ -31,18 +31,30 @@ static void run_close_stream(struct run_stream *s)
 	s->fd = fd_close(s->fd);
 }
 
+/* Forget what was printed. */
+static void run_drop_output(struct run *r)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(r->streams); i++) {
+		r->session->serve->output -= buf_len(&r->streams[i].kept);
+		buf_done(&r->streams[i].kept);
+	}
+}
+
+static void run_remove(struct run *r)
+{
+	loop_timer_clear(&r->deadline);
+	for (unsigned i = 0; i < ARRAY_SIZE(r->streams); i++)
+		run_close_stream(&r->streams[i]);
+	run_drop_output(r);
+	DL_DELETE(r->session->runs, r);
+	free(r);
+}
+
 static void run_free(struct run *r)
 {
 	struct session *x = r->session;
 
-	loop_timer_clear(&r->deadline);
-	for (unsigned i = 0; i < ARRAY_SIZE(r->streams); i++) {
-		run_close_stream(&r->streams[i]);
-		x->serve->output -= buf_len(&r->streams[i].kept);
-		buf_done(&r->streams[i].kept);
-	}
-	DL_DELETE(x->runs, r);
-	free(r);
+	run_remove(r);
 	session_rest(x);
 }
 
@@ -63,14 +75,7 @@ void run_lose_all(struct session *x)
 	DL_FOREACH_SAFE (x->runs, r, next) {
 		run_fail(r,
 			"the room has ended before the code did; its memory may have been used up");
-		loop_timer_clear(&r->deadline);
-		for (unsigned i = 0; i < ARRAY_SIZE(r->streams); i++) {
-			run_close_stream(&r->streams[i]);
-			x->serve->output -= buf_len(&r->streams[i].kept);
-			buf_done(&r->streams[i].kept);
-		}
-		DL_DELETE(x->runs, r);
-		free(r);
+		run_remove(r);
 	}
 }
 
@@ -80,7 +85,8 @@ void run_lose_all(struct session *x)
 static void run_keep(struct run_stream *s, const char *bytes, size_t n)
 {
 	struct serve *serve = s->run->session->serve;
-	size_t room = MIN(buf_room(&s->kept), SERVE_OUTPUT_MAX - serve->output);
+	size_t held = MIN(serve->output, (size_t)SERVE_OUTPUT_MAX);
+	size_t room = MIN(buf_room(&s->kept), SERVE_OUTPUT_MAX - held);
 	size_t fits = MIN(n, room);
 
 	if (s->run->conn && fits && buf_add(&s->kept, bytes, fits) == 0)
@@ -138,20 +144,24 @@ static void run_kill(struct run *r)
 void run_forsake(struct run *r)
 {
 	r->conn = NULL;
+	run_drop_output(r);
 	run_kill(r);
 }
 
 static void run_on_deadline(struct loop_timer *t)
 {
 	struct run *r = container_of(t, struct run, deadline);
-	struct answer a = run_answer(r);
 	struct conn *c = r->conn;
+	struct answer a;
 
+	for (unsigned i = 0; i < ARRAY_SIZE(r->streams); i++)
+		run_read(&r->streams[i], RUN_TAIL_MAX);
+	a = run_answer(r);
 	a.timeout_ms = r->timeout_ms;
 	r->conn = NULL;
 	if (c)
 		conn_on_answer(c, &a);
-	run_kill(r);
+	run_forsake(r);
 }
 
 static void run_on_end(struct run *r, uint32_t status)
@@ -248,7 +258,7 @@ static int run_open_stream(struct run *r, unsigned i, int *ret_theirs)
 		return e;
 	s->fd = pair[0];
 	*ret_theirs = pair[1];
-	room_lend(r->session->room, pair[1], r->session->room->uid, r->session->room->gid);
+	room_lend(r->session->room, pair[1], r->session->uid, r->session->gid);
 	e = fd_set_nonblock(s->fd, true);
 	return e < 0 ? e
 		     : loop_io_add(r->session->serve->loop, &s->io, s->fd, EPOLLIN, run_on_output);
@@ -263,8 +273,8 @@ static int run_send(struct run *r, const struct ask *ask, const int fds[2], stru
 
 	exec_spec_init(&m.spec);
 	e = exec_spec_set(&m.spec, ask->argv, ask->env, in_room ? RUN_HOME : NULL, err);
-	m.spec.uid = x->room->uid;
-	m.spec.gid = x->room->gid;
+	m.spec.uid = x->uid;
+	m.spec.gid = x->gid;
 	if (e == 0) {
 		e = roomctl_send_exec(&x->init, &m, fds, 2);
 		if (e == 0)

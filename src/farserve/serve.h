@@ -46,6 +46,7 @@ struct session {
 	struct serve *serve;
 	char name[ASK_NAME_MAX + 1]; /* "": for one run */
 	char id[64];
+	uint32_t uid, gid; /* whose the code is, in the room */
 	struct room *room;
 	struct chan init;
 	struct loop_io init_io, room_io;
@@ -63,6 +64,7 @@ struct serve {
 	uint8_t token[32]; /* its SHA-256 */
 	int listener;
 	struct loop_io listener_io, signals;
+	struct loop_timer listen_again;
 	char self[PATH_MAX];
 	struct session *sessions;
 	unsigned sessions_n;

@@ -46,8 +46,8 @@ static int session_fill_spec(
 
 	session_set_limits(x->serve, &spec->limits);
 	spec->net = x->serve->options.no_room ? ROOM_NET_HOST : ROOM_NET_NONE;
-	spec->uid = x->serve->options.no_room ? geteuid() : SESSION_UID;
-	spec->gid = x->serve->options.no_room ? getegid() : SESSION_UID;
+	spec->uid = x->uid;
+	spec->gid = x->gid;
 	spec->own_user = x->serve->options.no_room;
 	spec->id = strdup(x->id);
 	spec->user = strdup("cloche");
@@ -82,6 +82,8 @@ static int session_make_room(struct session *x, struct cloche_err *err)
 
 	room_spec_init(&spec);
 	rundir_make_id(x->id);
+	x->uid = x->serve->options.no_room ? geteuid() : SESSION_UID;
+	x->gid = x->serve->options.no_room ? getegid() : SESSION_UID;
 	r = session_fill_spec(x, &spec, err);
 	if (r == 0 && x->serve->options.no_room)
 		r = session_make_dir(x, err);

@@ -19,6 +19,12 @@ static void commands(void)
 		{"{\"code\":\"a #\",\"mode\":\"evaluate\",\"runtime\":\"python\"}", "python3", "-c",
 			"print(a #\n)"},
 		{"{\"code\":\"a\",\"mode\":\"execute\",\"runtime\":\"bash\"}", "bash", "-c", "a"},
+		{"{\"code\":\"-a\",\"mode\":\"shell\"}", "sh", "-c", " -a"},
+		{"{\"code\":\"-a\",\"runtime\":\"bash\"}", "bash", "-c", " -a"},
+		{"{\"code\":\"-a\",\"runtime\":\"node\"}", "node", "-e", " -a"},
+		{"{\"code\":\"-a\",\"mode\":\"evaluate\",\"runtime\":\"node\"}", "node", "-p",
+			" -a"},
+		{"{\"code\":\"-a\",\"runtime\":\"python\"}", "python3", "-c", "-a"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
@@ -134,7 +140,8 @@ static void answers(void)
 	a.timeout_ms = 500;
 	check_int(answer_write(&out, &a), 0);
 	check_str(buf_str(&out),
-		"{\"success\":false,\"error\":\"Execution timed out after 500ms\",\"exitCode\":-1,"
+		"{\"success\":false,\"error\":\"Execution timed out after 500ms\",\"stdout\":\"4\","
+		"\"stderr\":\"\",\"exitCode\":-1,"
 		"\"metadata\":{\"executionTime\":12,\"timestamp\":\"2025-11-29T06:26:16.123Z\","
 		"\"isolation\":\"sandbox\"}}");
 	buf_clear(&out);
