@@ -159,6 +159,7 @@ static int serve_start(struct serve *s, struct cloche_err *err)
 	if (r < 0)
 		return err_sys(err, -r, "begin to serve");
 	r = serve_open_listener(s, err);
+	session_sweep();
 	if (r == 0)
 		r = serve_try_room(s, &words, err);
 	if (r == 0) {

@@ -8,6 +8,7 @@
 #include "http/h1.h"
 #include "ipc/chan.h"
 #include "loop/loop.h"
+#include "manager/own.h"
 #include "provider/provider.h"
 
 enum {
@@ -46,7 +47,8 @@ struct session {
 	struct serve *serve;
 	char name[ASK_NAME_MAX + 1]; /* "": for one run */
 	char id[64];
-	uint32_t uid, gid; /* whose the code is, in the room */
+	uint32_t uid, gid;      /* whose the code is, in the room */
+	struct sandbox_dir dir; /* if there is anything that has to be removed in the end */
 	struct room *room;
 	struct chan init;
 	struct loop_io init_io, room_io;
@@ -74,6 +76,8 @@ struct serve {
 };
 
 /* --- session.c: rooms --- */
+/* Remove what killed services and supervisors of this user have left. */
+void session_sweep(void);
 /* Make a room, to see whether that works here, and end it; say in words what is not enforced. */
 _warn_unused_ int session_try(struct serve *s, struct buf *words, struct cloche_err *err);
 /* Find or make the session of that name ("": a new one). E_LIMIT: there are too many. */

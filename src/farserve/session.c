@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a session is a room that this process has made itself, and it holds the
  * room's control socket as a supervisor does. Its files lie in the room's own memory, so nothing
- * has to be removed when the room ends, however it ends. With --no-room the provider without
- * isolation takes the place of the other one, and the session's files are in its directory. */
+ * has to be removed when the room ends but its control groups. They are on record in a directory as
+ * a supervisor has it, so that the next start removes them if this process is killed. With
+ * --no-room the provider without isolation takes the place of the other one, and the session's
+ * files are in that directory. */
 #include "base/fd.h"
 
 #include "farserve/serve.h"
-#include "fs/fs.h"
 #include "ipc/roomctl.h"
 #include "ipc/rundir.h"
+#include "manager/sandboxes.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,25 +57,6 @@ static int session_fill_spec(
 	return spec->id && spec->user && spec->init_path && spec->host_home ? 0 : err_nomem(err);
 }
 
-/* Where the provider without isolation makes the session's home. */
-static int session_make_dir(const struct session *x, struct cloche_err *err)
-{
-	_cleanup_fd_ int base = rundir_open(err);
-
-	if (base < 0)
-		return base;
-	return mkdirat(base, x->id, 0700) < 0 ? err_sys(err, errno, "make a session's directory")
-					      : 0;
-}
-
-static void session_remove_dir(const struct session *x)
-{
-	_cleanup_fd_ int base = rundir_open(NULL);
-
-	if (base >= 0)
-		(void)fs_remove_tree(base, x->id);
-}
-
 static int session_make_room(struct session *x, struct cloche_err *err)
 {
 	_cleanup_(room_spec_donep) struct room_spec spec;
@@ -85,30 +67,38 @@ static int session_make_room(struct session *x, struct cloche_err *err)
 	x->uid = x->serve->options.no_room ? geteuid() : SESSION_UID;
 	x->gid = x->serve->options.no_room ? getegid() : SESSION_UID;
 	r = session_fill_spec(x, &spec, err);
+	/* The provider without isolation makes the session's home in there. */
 	if (r == 0 && x->serve->options.no_room)
-		r = session_make_dir(x, err);
+		r = sandbox_dir_make(&x->dir, x->id, err);
+	if (r == 0)
+		r = sandbox_dir_plan(&x->dir, x->serve->provider, &spec, err);
 	if (r == 0)
 		r = x->serve->provider->create(x->serve->provider, &spec, &x->room, err);
 	return r;
 }
 
-/* End the room, and remove what it leaves on the machine. */
+/* End the room, and remove what it leaves on the machine. What cannot be removed now is on record
+ * for the next sweep. */
 static void session_end_room(struct session *x)
 {
-	_cleanup_(buf_donep) struct buf owned = BUF_INIT(64 * 1024);
-	const struct provider *p = x->serve->provider;
-
-	if (x->room && p->record(x->room, &owned, NULL) < 0)
-		buf_clear(&owned);
 	x->room = room_free(x->room);
-	(void)!p->reap(p, buf_str(&owned), NULL);
-	if (x->serve->options.no_room)
-		session_remove_dir(x);
+	if (sandbox_dir_reap(&x->dir, NULL) == 0)
+		sandbox_dir_remove(&x->dir);
+	else
+		sandbox_dir_leave(&x->dir);
+}
+
+void session_sweep(void)
+{
+	_cleanup_fd_ int base = rundir_open(NULL);
+
+	if (base >= 0)
+		sandboxes_sweep(base, NULL, NULL);
 }
 
 int session_try(struct serve *s, struct buf *words, struct cloche_err *err)
 {
-	struct session x = {.serve = s, .init.fd = -1};
+	struct session x = {.serve = s, .init.fd = -1, .dir = SANDBOX_DIR_INIT};
 	int r = session_make_room(&x, err);
 
 	for (unsigned i = 0; r == 0 && i < x.room->unenforced_n; i++)
@@ -227,6 +217,7 @@ static int session_new(
 		return err_nomem(err);
 	x->serve = s;
 	x->init.fd = -1;
+	x->dir = SANDBOX_DIR_INIT;
 	snprintf(x->name, sizeof(x->name), "%s", name);
 	DL_APPEND(s->sessions, x);
 	s->sessions_n++;
