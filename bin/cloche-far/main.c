@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both ends of a far room (docs/design/far.md), and the process 1 of a room that the far end makes.
- */
+/* Both ends of a far room (docs/design/far.md), the process 1 of a room that the far end makes, and
+ * the service that runs code for whoever asks over HTTP. */
 #include "far/program.h"
+#include "farserve/program.h"
 #include "farside/program.h"
 #include "fileworker/serve.h"
 #include "init/program.h"
@@ -14,7 +15,8 @@
 static int far_usage(void)
 {
 	fprintf(stderr,
-		"cloche-far is started by cloche, on this machine and on others (man cloche)\n");
+		"cloche-far is started by cloche, on this machine and on others (man cloche);\n"
+		"\"cloche-far serve --help\" tells of its service\n");
 	return 2;
 }
 
@@ -61,5 +63,7 @@ int main(int argc, char **argv)
 		return farside_attach(argv[2]);
 	if (argc == 3 && strcmp(verb, "reap") == 0)
 		return farside_reap(argv[2]);
+	if (strcmp(verb, "serve") == 0)
+		return farserve_program(argc - 2, argv + 2);
 	return far_usage();
 }
