@@ -10,11 +10,13 @@ itself, every machine is killed by the kernel; what is left then, empty control 
 
 DIR: keeper.pid (locked while it lives), group, requests (a fifo), kubeconfig, image, bin/kubectl, pki, images, log,
 control and nodeN with a file PROGRAM.pid for each program."""
+import contextlib
 import ctypes
 import errno
 import fcntl
 import json
 import os
+import resource
 import select
 import shutil
 import signal
@@ -50,6 +52,34 @@ def write(path, text):
 def read(path):
     with open(path) as f:
         return f.read().strip()
+
+
+class Ended(Exception):
+    """It was asked to end."""
+
+
+class Asked:
+    """What SIGTERM does: it raises Ended, once; but not while something is made that would not be known to be there."""
+    held = pending = False
+
+    @classmethod
+    def signal(cls, *_):
+        if cls.held:
+            cls.pending = True
+            return
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Ended
+
+    @classmethod
+    @contextlib.contextmanager
+    def later(cls):
+        cls.held = True
+        try:
+            yield
+        finally:
+            cls.held = False
+        if cls.pending:
+            cls.signal()
 
 
 # ---- control groups
@@ -149,7 +179,7 @@ class Place:
         groups = [os.path.join(GROUPS, h, self.cluster.group, self.name) for h in hierarchies()]
         argv = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--propagation", "private", "--net", "--uts", "--ipc", "--cgroup",
                 sys.executable, sys.argv[0], "machine", self.name, self.cluster.dir, self.cluster.programs]
-        with open(os.path.join(self.cluster.dir, "log", self.name + ".log"), "ab") as log:
+        with open(os.path.join(self.cluster.dir, "log", self.name + ".log"), "ab") as log, Asked.later():
             self.p = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=Enter(groups))
         found = {}
         until = time.monotonic() + PATIENCE
@@ -217,7 +247,12 @@ class Relay:
         checked(LIBC.setns(self.network, CLONE_NEWNET), "setns")  # this thread alone
         while True:
             self.room.acquire()
-            near, _ = self.listener.accept()
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                time.sleep(.1)
+                self.room.release()
+                continue
             try:
                 far = socket.create_connection((CONTROL, PORT), timeout=5)
             except OSError:
@@ -313,7 +348,7 @@ class Keeper:
             self.boot(n)
         control.ready()
         relay = Relay(control.init)
-        self.authority.kubeconfig("admin", "https://127.0.0.1:%d" % relay.port, self.path("kubeconfig"))
+        self.authority.kubeconfig("admin", "https://127.0.0.1:%d" % relay.port, self.path("pki/outside.conf"))
         for n in nodes:
             self.places["node%d" % n].ready()
         self.wait_until_ready()
@@ -322,6 +357,8 @@ class Keeper:
         """A node begins, with its network. It is not waited for."""
         node, control = self.places["node%d" % n], self.places["control"]
         node.start()
+        # Of a node that has just died the kernel may not have removed it yet.
+        control.net("sh", "-c", "ip link delete node%d 2>/dev/null || true" % n)
         control.net("ip", "link", "add", "node%d" % n, "type", "veth", "peer", "name", "eth0", "netns", str(node.init))
         control.net("ip", "link", "set", "node%d" % n, "master", "nodes", "up")
         node.net("ip", "link", "set", "lo", "up")
@@ -335,7 +372,7 @@ class Keeper:
         node.go()
 
     def kubectl(self, *argv):
-        p = subprocess.run([self.path("bin/kubectl"), "--kubeconfig", self.path("kubeconfig"), "--request-timeout=20s", *argv],
+        p = subprocess.run([self.path("bin/kubectl"), "--kubeconfig", self.path("pki/outside.conf"), "--request-timeout=20s", *argv],
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
         return p.stdout if p.returncode == 0 else ""
 
@@ -350,6 +387,7 @@ class Keeper:
             if time.monotonic() > until:
                 raise RuntimeError("the nodes are not ready after %d seconds" % PATIENCE)
             time.sleep(.5)
+        os.rename(self.path("pki/outside.conf"), self.path("kubeconfig"))
 
     def end(self):
         for place in self.places.values():
@@ -377,15 +415,6 @@ class Keeper:
                 return
             for line in os.read(requests, 4096).decode(errors="replace").splitlines():
                 self.request(line)
-
-
-class Ended(Exception):
-    """It was asked to end."""
-
-
-def interrupted(*_):
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Ended
 
 
 def watch_starter():
@@ -417,8 +446,10 @@ def main(folder, programs, nodes, companion):
     log = os.open(os.path.join(folder, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for fd in (1, 2):
         os.dup2(log, fd)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 65536) if most > 0 else 65536, most))
     keeper = Keeper(folder, programs, nodes)
-    signal.signal(signal.SIGTERM, interrupted)
+    signal.signal(signal.SIGTERM, Asked.signal)
     watch_starter()
     try:
         pidfd = os.pidfd_open(companion) if companion else None
@@ -429,7 +460,7 @@ def main(folder, programs, nodes, companion):
         keeper.watch(pidfd)
     except Ended:
         pass
-    except (RuntimeError, OSError) as e:
+    except (RuntimeError, OSError, subprocess.SubprocessError) as e:
         said.write("error %s\n%s" % (" ".join(str(e).split()), last_lines(os.path.join(folder, "log"))))
         said.close()
     finally:
