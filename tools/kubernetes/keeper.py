@@ -395,7 +395,7 @@ class Keeper:
         remove_groups(self.group)
 
     def request(self, line):
-        """`start nodeN`: a node that has been killed comes back."""
+        """`start nodeN`: a node that has been killed comes back. The answer is a file."""
         verb, _, name = line.strip().partition(" ")
         place = self.places.get(name)
         if verb != "start" or not place or name == "control":
@@ -404,8 +404,10 @@ class Keeper:
         try:
             self.boot(int(name[len("node"):]))
             place.ready()
+            answer = "started"
         except (RuntimeError, OSError) as e:
-            print("%s: %s" % (line.strip(), e), flush=True)
+            answer = "error " + " ".join(str(e).split())
+        write(os.path.join(place.folder, "answer"), answer + "\n")
 
     def watch(self, companion):
         """Until the process ends that the cluster goes with."""
