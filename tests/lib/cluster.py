@@ -36,7 +36,10 @@ def tool(*argv, timeout=450):
 
 class Cluster:
     """kubeconfig: its context leads to the namespace. image: a name that each node has (busybox); a pod that names another
-    one needs import_image(). env(): for kubectl, and for what calls it."""
+    one needs import_image(). env(): for kubectl, and for what calls it. own: never the shared one."""
+
+    def __init__(self, own=False):
+        self.shared = None if own else os.environ.get("CLOCHE_TEST_CLUSTER")
 
     def __enter__(self):
         reason = why_not()
@@ -44,7 +47,6 @@ class Cluster:
             raise Skip(reason)
         self.tmp = TemporaryDir()
         folder = self.tmp.__enter__()
-        self.shared = os.environ.get("CLOCHE_TEST_CLUSTER")
         self.dir = self.shared or os.path.join(folder, "cluster")
         try:
             if not self.shared:
