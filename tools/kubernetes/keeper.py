@@ -409,22 +409,25 @@ class Keeper:
             answer = "error " + " ".join(str(e).split())
         write(os.path.join(place.folder, "answer"), answer + "\n")
 
-    def watch(self, companion):
-        """Until the process ends that the cluster goes with."""
-        requests = os.open(self.path("requests"), os.O_RDWR | os.O_NONBLOCK)
+    def serve(self):
+        """Does what it is asked to, until it is asked to end."""
+        requests = os.open(self.path("requests"), os.O_RDWR)  # also for writing: so it never ends
         while True:
-            if companion in select.select([requests] + ([companion] if companion is not None else []), [], [])[0]:
-                return
             for line in os.read(requests, 4096).decode(errors="replace").splitlines():
                 self.request(line)
 
 
-def watch_starter():
-    """Until it has been told that all is ready, who starts it has to live: its standard input is a pipe of that one."""
-    def wait():
-        if os.read(0, 1) == b"":
+def end_after(wait):
+    """Asks this process to end when wait() says so."""
+    def watch():
+        if wait():
             os.kill(os.getpid(), signal.SIGTERM)
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def starter_is_lost():
+    """Until it has been told that all is ready, who starts it has to live: its standard input is a pipe of that one."""
+    return os.read(0, 1) == b""
 
 
 def last_lines(folder):
@@ -452,14 +455,16 @@ def main(folder, programs, nodes, companion):
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 65536) if most > 0 else 65536, most))
     keeper = Keeper(folder, programs, nodes)
     signal.signal(signal.SIGTERM, Asked.signal)
-    watch_starter()
     try:
-        pidfd = os.pidfd_open(companion) if companion else None
+        end_after(starter_is_lost)
+        if companion:
+            pidfd = os.pidfd_open(companion)
+            end_after(lambda: select.select([pidfd], [], []))
         keeper.prepare()
         keeper.start()
         said.write("ready\n")
         said.close()
-        keeper.watch(pidfd)
+        keeper.serve()
     except Ended:
         pass
     except (RuntimeError, OSError, subprocess.SubprocessError) as e:
