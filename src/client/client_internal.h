@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Shared by the files of the client: client.c (the connection), client_start.c, client_exec.c,
- * client_pump.c (input and output) and client_watch.c. */
+ * client_pump.c (input and output), client_request.c and client_watch.c. */
 
 #include "client/client.h"
 #include <pthread.h>

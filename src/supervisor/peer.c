@@ -44,32 +44,6 @@ static void bury(struct loop_job *job)
 	free(p);
 }
 
-/* --- stopping the room's processes while a client is connected (SIGSTOP to the room) --- */
-
-static void peer_pause(struct peer *p)
-{
-	struct supervisor *s = p->sup;
-
-	if (!s->room || p->paused)
-		return;
-	p->paused = true;
-	s->peers.paused++;
-	(void)s->room->provider->kill(s->room, SIGSTOP, NULL);
-	/* Init, which the signal has stopped too, must go on, as it starts the next processes. */
-	(void)kill(s->room->pid, SIGCONT);
-}
-
-static void peer_resume(struct peer *p)
-{
-	struct supervisor *s = p->sup;
-
-	if (!p->paused)
-		return;
-	p->paused = false;
-	if (--s->peers.paused == 0 && s->room)
-		(void)s->room->provider->kill(s->room, SIGCONT, NULL);
-}
-
 static void drop(struct peer *p)
 {
 	struct supervisor *s = p->sup;

@@ -296,6 +296,12 @@ void peers_ended(struct supervisor *s, const struct ctl_ended *m);
 pid_t peers_owner(const struct supervisor *s);
 bool peers_owner_is_gone(const struct supervisor *s);
 
+/* --- pause.c --- */
+/* Stop the room's processes until all clients that did this have resumed them. Do nothing if this
+ * client has already. */
+void peer_pause(struct peer *p);
+void peer_resume(struct peer *p);
+
 /* --- watch.c: clients' handles of processes --- */
 /* Return NULL if there are too many, or on lack of memory. own: the client started the process. */
 struct watcher *watcher_new(struct task *t, struct peer *p, uint32_t exec, bool own);
