@@ -286,6 +286,7 @@ static int on_frame(struct client *c, struct chan_frame *f, struct cloche_err *e
 	case CTL_LAYERS_ARE:
 	case CTL_POLICY_PASSED:
 	case CTL_COMPLETED:
+	case CTL_SYNCED:
 		return on_reply(c, f, err);
 	case CTL_REFUSED:
 		return on_refused(c, f->payload, err);

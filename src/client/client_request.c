@@ -122,6 +122,14 @@ int client_policy(struct client *c, int socket, struct cloche_err *err)
 		c, &reply, c->over ? -EPIPE : ctl_send_policy(&c->chan, &socket), err);
 }
 
+int client_sync(struct client *c, int lines, struct cloche_err *err)
+{
+	struct client_reply reply = {.type = CTL_SYNCED};
+
+	pthread_mutex_lock(&c->lock);
+	return wait_for_reply(c, &reply, c->over ? -EPIPE : ctl_send_sync(&c->chan, &lines), err);
+}
+
 int client_complete(struct client *c, struct cloche_err *err)
 {
 	struct client_reply reply = {.type = CTL_COMPLETED};
