@@ -288,6 +288,9 @@ static int on_frame(struct client *c, struct chan_frame *f, struct cloche_err *e
 	case CTL_COMPLETED:
 	case CTL_SYNCED:
 		return on_reply(c, f, err);
+	case CTL_BRINGS:
+		c->brings = true;
+		return 0;
 	case CTL_REFUSED:
 		return on_refused(c, f->payload, err);
 	default:

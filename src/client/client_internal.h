@@ -59,6 +59,7 @@ struct client {
 	bool leave_due;                /* it has fired */
 	struct loop_timer watch;       /* for the next look at the supervisor */
 	unsigned stopped;              /* how many looks in a row found it stopped */
+	bool brings;                   /* the supervisor said that the end takes long */
 	bool ending;                   /* somebody waits for the end that he has asked for */
 	int failed;                    /* 0, or what client_fail was called with */
 	struct cloche_err failure;

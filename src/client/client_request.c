@@ -33,6 +33,9 @@ static int wait_for_reply(
 	return r;
 }
 
+/* The supervisor's own bound is an hour for each mount. */
+#define BRING_PATIENCE (24 * 3600 * USEC_PER_SEC)
+
 struct limit {
 	struct loop_timer timer;
 	struct client *client;
@@ -42,7 +45,11 @@ struct limit {
 static void on_no_answer(struct loop_timer *timer)
 {
 	struct client *c = container_of(timer, struct limit, timer)->client;
+	bool brings = c->brings;
 
+	c->brings = false;
+	if (brings && loop_timer_in(c->loop, timer, BRING_PATIENCE, on_no_answer) == 0)
+		return;
 	c->failed = err_set(&c->failure, E_BUSY, "its supervisor does not answer");
 }
 

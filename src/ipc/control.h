@@ -32,6 +32,7 @@
  *   per request: STATS_NOW | FORWARDED | LAYERS_ARE | POLICY_PASSED | COMPLETED | SYNCED |
  *   REFUSED, in the order of the requests
  *   ERROR (the network or the room broke; everything in it is dead)
+ *   BRINGS (files come back from another machine before ENDED, which may take long)
  *   ENDED, then it closes.
  *
  * In a kept sandbox the output of processes goes through the supervisor, which copies it to the
@@ -104,6 +105,7 @@ enum ctl_frame {
 	CTL_POLICY_PASSED, /* nothing: the broker has the socket */
 	CTL_COMPLETED,     /* nothing: the sandbox stays if its owner leaves */
 	CTL_SYNCED,        /* nothing: all was copied, and the pipe has been closed */
+	CTL_BRINGS,        /* nothing */
 };
 
 /* Stands for the program of ours by which an interpreter runs code. */
@@ -324,6 +326,7 @@ MESSAGE_EMPTY(ctl, complete, CTL_COMPLETE);
 MESSAGE_EMPTY(ctl, completed, CTL_COMPLETED);
 MESSAGE_OF_FDS(ctl, sync, CTL_SYNC, 1);
 MESSAGE_EMPTY(ctl, synced, CTL_SYNCED);
+MESSAGE_EMPTY(ctl, brings, CTL_BRINGS);
 
 void ctl_start_done(struct ctl_start *m);
 static inline void ctl_exec_done(struct ctl_exec *m)

@@ -547,6 +547,15 @@ void peers_started(struct supervisor *s)
 			peer_sent(p, send_started(p));
 }
 
+void peers_brings(struct supervisor *s)
+{
+	struct peer *p, *next;
+
+	DL_FOREACH_SAFE (s->peers.all, p, next)
+		if (p->up)
+			peer_sent(p, ctl_send_brings(&p->chan));
+}
+
 void peers_ended(struct supervisor *s, const struct ctl_ended *m)
 {
 	struct peer *p, *next;

@@ -298,6 +298,7 @@ void peer_sent(struct peer *p, int r);
 void peers_warning(struct supervisor *s, struct str text);
 void peers_error(struct supervisor *s, const struct cloche_err *err);
 void peers_started(struct supervisor *s);
+void peers_brings(struct supervisor *s);
 /* The recorder has looked: start the commands that waited for this. */
 void peers_begin(struct supervisor *s);
 /* Init has caught up: read from the clients that were held up. */
@@ -494,7 +495,7 @@ void forwards_stop(struct supervisor *s);
 bool request_sync(struct peer *p, struct chan_frame *f);
 /* The client has gone: nobody wants it any more. */
 void sync_peer_gone(struct supervisor *s, const struct peer *p);
-/* The room is dead, and its provider is about to be asked for the end. */
+/* The room is dead, and its provider is about to be asked for the end, and to bring its files. */
 void sync_room_dead(struct supervisor *s);
 
 /* --- sample.c: peaks that the kernel does not record --- */

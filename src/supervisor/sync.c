@@ -153,6 +153,8 @@ void sync_peer_gone(struct supervisor *s, const struct peer *p)
 
 void sync_room_dead(struct supervisor *s)
 {
+	if (s->room->provider->sync)
+		peers_brings(s);
 	if (!s->sync.is_on)
 		return;
 	loop_io_remove(&s->sync.io);
