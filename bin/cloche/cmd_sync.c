@@ -15,6 +15,7 @@ static const struct option sync_options[] = {
 	{0},
 };
 
+/* Bytes are those that were read or sent: some are looked at, and are as they were. */
 static bool sync_print_side(const char *name, uint64_t n, uint64_t bytes, uint64_t removed)
 {
 	char size[32], line[200];

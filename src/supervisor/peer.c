@@ -411,6 +411,12 @@ void peers_go_on(struct supervisor *s)
 			peer_go_on(p);
 }
 
+void peer_answered(struct peer *p)
+{
+	if (!p->dead)
+		loop_defer(p->sup->loop, &p->again, on_again);
+}
+
 void peers_answer_stats(struct supervisor *s)
 {
 	struct peer *p, *next;
@@ -420,20 +426,8 @@ void peers_answer_stats(struct supervisor *s)
 			continue;
 		p->asked = false;
 		request_answer_stats(p);
-		if (!p->dead)
-			loop_defer(s->loop, &p->again, on_again);
+		peer_answered(p);
 	}
-}
-
-void peer_synced(struct peer *p, const struct cloche_err *why)
-{
-	p->syncs = false;
-	if (why)
-		request_refuse(p, CTL_SYNC, why);
-	else
-		peer_sent(p, ctl_send_synced(&p->chan));
-	if (!p->dead)
-		loop_defer(p->sup->loop, &p->again, on_again);
 }
 
 int peer_add(struct supervisor *s, int fd, bool owner)

@@ -221,6 +221,8 @@ struct syncing {
 	struct loop_io io; /* the end of a copy */
 	struct loop_timer patience;
 	bool has_begun, is_stopped, is_late;
+	struct peer *next; /* who asked while the one before was being stopped, or NULL */
+	int next_out;
 	struct child look; /* a child that looks through what came */
 	struct timespec looked_at;
 	struct cloche_err why; /* code 0: it is all right */
@@ -305,8 +307,8 @@ void peers_begin(struct supervisor *s);
 void peers_go_on(struct supervisor *s);
 /* The broker's figures have arrived, or will not: answer the clients that asked. */
 void peers_answer_stats(struct supervisor *s);
-/* Answer a client's SYNC. why: NULL: it is done. */
-void peer_synced(struct peer *p, const struct cloche_err *why);
+/* A client that had to wait for an answer has it: take its next frames. */
+void peer_answered(struct peer *p);
 /* Return the pid of a client, or 0. */
 pid_t peer_pid(const struct peer *p);
 /* Tell all clients that the sandbox has ended, wait a moment for slow readers, close all

@@ -2,8 +2,9 @@
 /* Theory of operation: for SYNC, the provider starts one copy after the other, and the loop waits
  * for the end of each. What came is then looked through in a child of ours, as that may take long,
  * and after that the client gets its answer. Only one client at a time may ask. If it goes, or if
- * the time is over, the copy that is on its way is asked to end, and killed if it does not. If the
- * room ends meanwhile, the provider ends the copy before it brings everything back. */
+ * the time is over, the copy that is on its way is asked to end, and killed if it does not; who
+ * asks meanwhile waits for that. If the room ends, the provider ends the copy before it brings
+ * everything back. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "manager/looks.h"
@@ -22,6 +23,18 @@
 
 static void sync_step(struct supervisor *s);
 static void sync_stop(struct supervisor *s);
+static void sync_begin(struct supervisor *s, struct peer *p, int out);
+
+/* Answer a client. why: NULL: it is done. */
+static void sync_tell(struct peer *p, const struct cloche_err *why)
+{
+	p->syncs = false;
+	if (why)
+		request_refuse(p, CTL_SYNC, why);
+	else
+		peer_sent(p, ctl_send_synced(&p->chan));
+	peer_answered(p);
+}
 
 static void sync_on_ready(struct loop_io *io, uint32_t events)
 {
@@ -31,17 +44,18 @@ static void sync_on_ready(struct loop_io *io, uint32_t events)
 	sync_step(s);
 }
 
-/* Tell the client, if it is there, and be free for the next one. */
+/* Tell the client, if it is there, and begin for the next one. */
 static void sync_answer(struct supervisor *s)
 {
-	struct peer *p = s->sync.peer;
+	struct syncing done = s->sync;
 
 	loop_timer_clear(&s->sync.patience);
-	s->sync.out = fd_close(s->sync.out);
-	s->sync.peer = NULL;
-	s->sync.is_on = false;
-	if (p)
-		peer_synced(p, s->sync.why.code ? &s->sync.why : NULL);
+	fd_close(done.out);
+	s->sync = (struct syncing){0};
+	if (done.peer)
+		sync_tell(done.peer, done.why.code ? &done.why : NULL);
+	if (done.next)
+		sync_begin(s, done.next, done.next_out);
 }
 
 /* --- what came is looked through --- */
@@ -143,8 +157,16 @@ static void sync_stop(struct supervisor *s)
 		s->room->provider->sync_stop(s->room, true);
 }
 
+static void sync_forget_next(struct supervisor *s)
+{
+	s->sync.next = NULL;
+	s->sync.next_out = fd_close(s->sync.next_out);
+}
+
 void sync_peer_gone(struct supervisor *s, const struct peer *p)
 {
+	if (s->sync.next == p)
+		sync_forget_next(s);
 	if (s->sync.peer != p)
 		return;
 	s->sync.peer = NULL;
@@ -153,6 +175,9 @@ void sync_peer_gone(struct supervisor *s, const struct peer *p)
 
 void sync_room_dead(struct supervisor *s)
 {
+	struct peer *next = s->sync.next;
+	struct cloche_err why = CLOCHE_ERR_INIT;
+
 	if (s->room->provider->sync)
 		peers_brings(s);
 	if (!s->sync.is_on)
@@ -160,24 +185,27 @@ void sync_room_dead(struct supervisor *s)
 	loop_io_remove(&s->sync.io);
 	if (s->sync.look.pid > 0)
 		child_reap(&s->sync.look);
-	err_set(&s->sync.why, E_CANCELLED,
+	err_set(&why, E_CANCELLED,
 		"the sandbox has ended meanwhile: what changed there comes back with its end");
+	s->sync.why = why;
+	if (next)
+		sync_forget_next(s);
 	sync_answer(s);
+	if (next)
+		sync_tell(next, &why);
 }
 
-/* Return 0 if it may begin now. */
+/* Return 0 if it may begin, now or when the one that is being stopped has ended. */
 static int sync_check(struct supervisor *s, struct cloche_err *err)
 {
-	if (s->sync.is_on) {
-		err_set(err, E_BUSY, "the files of sandbox %s are being copied already",
-			s->spec.id);
-		err_hint(err, "try it again when that is done");
-		return -E_BUSY;
-	}
 	if (!s->room || s->state != SUP_UP)
 		return err_set(err, E_CANCELLED,
 			"the sandbox is about to end: what changed there comes back with its end");
-	return 0;
+	if (!s->sync.is_on || (!s->sync.peer && !s->sync.next))
+		return 0;
+	err_set(err, E_BUSY, "the files of sandbox %s are being copied already", s->spec.id);
+	err_hint(err, "try it again when that is done");
+	return -E_BUSY;
 }
 
 static bool sync_is_pipe(int fd)
@@ -185,6 +213,25 @@ static bool sync_is_pipe(int fd)
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+/* Takes out. */
+static void sync_begin(struct supervisor *s, struct peer *p, int out)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	if (sync_check(s, &err) < 0) {
+		fd_close(out);
+		sync_tell(p, &err);
+		return;
+	}
+	s->sync = (struct syncing){.is_on = true, .peer = p, .out = out, .next_out = -1};
+	if (loop_timer_in(s->loop, &s->sync.patience, SYNC_PATIENCE, sync_on_late) == 0) {
+		sync_step(s);
+		return;
+	}
+	err_nomem(&s->sync.why);
+	sync_answer(s);
 }
 
 bool request_sync(struct peer *p, struct chan_frame *f)
@@ -195,16 +242,15 @@ bool request_sync(struct peer *p, struct chan_frame *f)
 	if (f->payload.n > 0 || f->fds_n != 1 || !sync_is_pipe(f->fds[0]))
 		return false;
 	if (sync_check(s, &err) < 0) {
-		peer_synced(p, &err);
+		sync_tell(p, &err);
 		return true;
 	}
 	p->syncs = true;
-	s->sync = (struct syncing){.peer = p, .is_on = true, .out = TAKE_FD(f->fds[0])};
-	if (loop_timer_in(s->loop, &s->sync.patience, SYNC_PATIENCE, sync_on_late) == 0) {
-		sync_step(s);
-		return true;
+	if (s->sync.is_on) {
+		s->sync.next = p;
+		s->sync.next_out = TAKE_FD(f->fds[0]);
+	} else {
+		sync_begin(s, p, TAKE_FD(f->fds[0]));
 	}
-	err_nomem(&s->sync.why);
-	sync_answer(s);
 	return true;
 }
