@@ -53,6 +53,20 @@ static int run_and_wait(const cloche_instance *sandbox, cloche_err *err)
 	return r;
 }
 
+/* What changed in the mounts of a sandbox on another machine, both ways. */
+static int copy_files(const cloche_instance *sandbox, cloche_err *err)
+{
+	cloche_synced done = {.size = sizeof(done)};
+	int r = cloche_instance_sync(sandbox, NULL, NULL, &done, err);
+
+	if (r == -CLOCHE_E_UNSUPPORTED)
+		return 0; /* it is on this machine, with the files themselves */
+	if (r == 0)
+		printf("%llu came, %llu went\n", (unsigned long long)done.came,
+			(unsigned long long)done.sent);
+	return r;
+}
+
 int main(void)
 {
 	cloche_sandbox *configuration = cloche_sandbox_new();
@@ -67,6 +81,8 @@ int main(void)
 		r = start_and_follow(sandbox, &err);
 	if (r == 0)
 		r = run_and_wait(sandbox, &err);
+	if (r == 0)
+		r = copy_files(sandbox, &err);
 	if (sandbox)
 		(void)cloche_instance_remove(sandbox, true, NULL);
 	if (r < 0)

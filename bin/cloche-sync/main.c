@@ -6,7 +6,8 @@
  *
  * and three descriptors: a socket to the file worker there, the directory, and the file of the
  * state, open for both. What is at an OWN-PATH never comes back. It prints lines of JSON, the last
- * of which says that it is done, and sentences for the person to standard error. The worker
+ * of which says that it is done, or why not, and sentences for the person to standard error; each
+ * sentence is in its line, too ("text"). On SIGTERM it ends soon and in order. The worker
  * is hostile. So before anything is read of it, this program can reach no file but those of the
  * directory, and cannot gain any right (INV-NARROW). If nothing goes on for some minutes, it ends,
  * whatever the worker says. */
@@ -36,6 +37,8 @@ enum {
 	TELLS_MAX = 1000, /* lines of one kind; the last line has their number */
 	TICK_SEC = 5,
 	STALL_TICKS = 36,
+	STOP_TICKS = 2, /* from SIGTERM to the end of its patience */
+	TEXT_MAX_BYTES = 24 * 1024,
 	LINE_MAX_BYTES = 64 * 1024,
 };
 
@@ -48,7 +51,7 @@ static struct {
 	struct sync_options options;
 	bool push;
 	uint64_t told_usec;
-	volatile sig_atomic_t pulse, stalled;
+	volatile sig_atomic_t pulse, stalled, stopped;
 } sync_program;
 
 /* --- what is printed --- */
@@ -64,6 +67,7 @@ static void print_begin(struct jsonout *o, const char *event)
 {
 	jsonout_open(o, NULL, '{');
 	jsonout_text(o, "event", event);
+	jsonout_text(o, "direction", sync_program.push ? "push" : "pull");
 }
 
 static void print_counts(struct jsonout *o)
@@ -88,33 +92,44 @@ static const char *const sentences[SYNC_EVENT_END_] = {
 	[SYNC_OWN] = "is obeyed by this machine: what the sandbox did to it does not come back",
 };
 
-static void say(enum sync_event event, const char *path, const char *other)
+/* Make the sentence for this, or none if enough was said. Return -ENOMEM if it is too long. */
+static int word(struct buf *b, enum sync_event event, const char *path, const char *other)
 {
-	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES);
 	uint64_t told = sync_program.report.told[event];
+	int r;
 
 	if (told > SAY_MAX)
+		return 0;
+	if (told == SAY_MAX)
+		return buf_printf(b, "and more of which each %s", sentences[event]);
+	r = escape_terminal(b, str_from(path));
+	if (r == 0)
+		r = buf_printf(b, " %s", sentences[event]);
+	if (r == 0 && other)
+		r = buf_add_char(b, ' ');
+	return r == 0 && other ? escape_terminal(b, str_from(other)) : r;
+}
+
+/* Say a sentence, here and in the line. */
+static void say(struct jsonout *o, struct str text)
+{
+	if (text.n == 0)
 		return;
-	if (told == SAY_MAX) {
-		fprintf(stderr, "cloche: and more of which each %s\n", sentences[event]);
-		return;
-	}
-	if (escape_terminal(&b, str_from(path)) < 0 ||
-		buf_printf(&b, " %s", sentences[event]) < 0 ||
-		(other && (buf_add_char(&b, ' ') < 0 || escape_terminal(&b, str_from(other)) < 0)))
-		return;
-	fprintf(stderr, "cloche: %.*s\n", STR_FMT(buf_str(&b)));
+	fprintf(stderr, "cloche: %.*s\n", STR_FMT(text));
+	jsonout_str(o, "text", text);
 }
 
 static void print_tell(void *user, enum sync_event event, const char *path, const char *other)
 {
-	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES),
+					text = BUF_INIT(TEXT_MAX_BYTES);
 	struct jsonout o = {.b = &b};
 
-	say(event, path, other);
 	if (sync_program.report.told[event] > TELLS_MAX)
 		return;
 	print_begin(&o, sync_event_name(event));
+	if (word(&text, event, path, other) == 0)
+		say(&o, buf_str(&text));
 	jsonout_text(&o, "path", path);
 	if (other)
 		jsonout_text(&o, "other", other);
@@ -123,7 +138,8 @@ static void print_tell(void *user, enum sync_event event, const char *path, cons
 
 static void print_progress(void *user)
 {
-	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES),
+					text = BUF_INIT(TEXT_MAX_BYTES);
 	struct jsonout o = {.b = &b};
 	uint64_t now = clock_mono_usec();
 
@@ -133,11 +149,12 @@ static void print_progress(void *user)
 	sync_program.told_usec = now;
 	print_begin(&o, "progress");
 	print_counts(&o);
+	if (buf_printf(&text, "%s files: %llu entries, %llu MiB",
+		    sync_program.push ? "sending" : "bringing back",
+		    (unsigned long long)sync_program.report.entries,
+		    (unsigned long long)(sync_program.report.bytes >> 20)) == 0)
+		say(&o, buf_str(&text));
 	print_line(&o);
-	fprintf(stderr, "cloche: %s files: %llu entries, %llu MiB\n",
-		sync_program.push ? "sending" : "bringing back",
-		(unsigned long long)sync_program.report.entries,
-		(unsigned long long)(sync_program.report.bytes >> 20));
 }
 
 static void print_done(void)
@@ -161,6 +178,9 @@ static void on_tick(int signo)
 
 	still = sync_program.pulse ? 0 : still + 1;
 	sync_program.pulse = 0;
+	if (sync_program.stopped > STOP_TICKS)
+		_exit(1);
+	sync_program.stopped += sync_program.stopped > 0;
 	if (still < STALL_TICKS)
 		return;
 	sync_program.stalled = 1;
@@ -168,13 +188,21 @@ static void on_tick(int signo)
 	cloche_files_cancel(sync_program.f);
 }
 
+static void on_stop(int signo)
+{
+	if (sync_program.stopped++ == 0)
+		cloche_files_cancel(sync_program.f);
+}
+
 static int watch(struct cloche_err *err)
 {
 	const struct itimerval tick = {{TICK_SEC, 0}, {TICK_SEC, 0}};
-	struct sigaction act = {.sa_flags = SA_RESTART};
+	struct sigaction act = {.sa_flags = SA_RESTART}, stop = {.sa_flags = SA_RESTART};
 
 	act.sa_handler = on_tick;
-	if (sigaction(SIGALRM, &act, NULL) < 0 || setitimer(ITIMER_REAL, &tick, NULL) < 0)
+	stop.sa_handler = on_stop;
+	if (sigaction(SIGALRM, &act, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0 ||
+		setitimer(ITIMER_REAL, &tick, NULL) < 0)
 		return err_sys(err, errno, "set a timer");
 	return 0;
 }
@@ -211,7 +239,7 @@ static int prepare(struct cloche_err *err)
 {
 	static const int keep[] = {FD_WORKER, FD_DIRECTORY, FD_STATE};
 
-	if (fd_close_from(3, keep, ARRAY_SIZE(keep)) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+	if (fd_close_from(3, keep, ARRAY_SIZE(keep)) < 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 ||
 		prctl(PR_SET_DUMPABLE, 0) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
 		signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
 		return err_sys(err, errno, "tidy up what was inherited");
@@ -262,10 +290,16 @@ static int run(struct cloche_err *err)
 
 static void complain(const struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(LINE_MAX_BYTES),
+					text = BUF_INIT(TEXT_MAX_BYTES);
+	struct jsonout o = {.b = &b};
 
-	if (escape_terminal(&b, str_from(err->message)) == 0)
-		fprintf(stderr, "cloche-sync: %.*s\n", STR_FMT(buf_str(&b)));
+	print_begin(&o, "failed");
+	if (escape_terminal(&text, str_from(err->message)) == 0) {
+		fprintf(stderr, "cloche-sync: %.*s\n", STR_FMT(buf_str(&text)));
+		jsonout_str(&o, "text", buf_str(&text));
+	}
+	print_line(&o);
 }
 
 int main(int argc, char **argv)

@@ -136,6 +136,25 @@ typedef struct cloche_policy_change {
 CLOCHE_API int cloche_instance_set_allowlist(const cloche_instance *instance,
 	const cloche_allowlist *list, cloche_policy_change *ret, cloche_err *err);
 
+/* What was copied between this machine and a sandbox on another one. */
+typedef struct cloche_synced {
+	size_t size; /* set it to sizeof(cloche_synced): later versions append members */
+	uint64_t came, came_bytes; /* files, directories and links that came here */
+	uint64_t removed_here;     /* since they were removed there */
+	uint64_t sent, sent_bytes; /* that went there */
+	uint64_t removed_there;
+	uint64_t kept_twice; /* changed on both sides: the sandbox's has another name now */
+} cloche_synced;
+/* Copy both ways what changed in the mounts of a sandbox on another machine while it goes on, by
+ * the rules of its end: first what changed there comes here, then what changed here goes there. fn
+ * (may be NULL) is told what a person has to know about single files, and each second how much was
+ * copied. If the caller goes, it ends; each file is whole then, old or new. Afterwards
+ * cloche_planted_take() has what this machine would obey. CLOCHE_E_UNSUPPORTED: the sandbox has no
+ * copies, as it is on this machine. CLOCHE_E_BUSY: it is being done already. CLOCHE_E_BROKEN: some
+ * could not be copied. CLOCHE_E_USAGE: size is not set. ret may be NULL. */
+CLOCHE_API int cloche_instance_sync(const cloche_instance *instance, cloche_warning_fn fn,
+	void *user, cloche_synced *ret, cloche_err *err);
+
 /* --- logs --- */
 
 typedef struct cloche_log cloche_log;

@@ -140,6 +140,9 @@ _warn_unused_ int client_forward(
 	struct client *c, const struct ctl_forward *m, int listener, struct cloche_err *err);
 /* Pass socket (borrowed) to the sandbox's broker, for a new policy. */
 _warn_unused_ int client_policy(struct client *c, int socket, struct cloche_err *err);
+/* Have files copied both ways. lines (borrowed): a pipe for the lines of cloche-sync, which is
+ * closed when the answer comes. */
+_warn_unused_ int client_sync(struct client *c, int lines, struct cloche_err *err);
 /* Return two descriptors, owned by the caller. */
 _warn_unused_ int client_layers(
 	struct client *c, int *ret_upper, int *ret_lower, struct cloche_err *err);

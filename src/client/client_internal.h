@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Shared by the files of the client: client.c (the connection), client_start.c, client_exec.c,
- * client_pump.c (input and output) and client_watch.c. */
+ * client_pump.c (input and output), client_request.c and client_watch.c. */
 
 #include "client/client.h"
 #include <pthread.h>
@@ -59,6 +59,7 @@ struct client {
 	bool leave_due;                /* it has fired */
 	struct loop_timer watch;       /* for the next look at the supervisor */
 	unsigned stopped;              /* how many looks in a row found it stopped */
+	bool brings;                   /* the supervisor said that the end takes long */
 	bool ending;                   /* somebody waits for the end that he has asked for */
 	int failed;                    /* 0, or what client_fail was called with */
 	struct cloche_err failure;

@@ -21,7 +21,8 @@ enum { FD_WORKER = 3, FD_DIRECTORY, FD_STATE };
 enum {
 	LOOK_MS = 200,
 	PULL_SEC =
-		3600, /* for all that comes back of a mount: a place that trickles keeps nobody */
+		3600,   /* for all that comes back of a mount: a place that trickles keeps nobody */
+	TIDY_MS = 8000, /* for a copy that is told to end, whatever the other machine says */
 };
 
 /* Note the guards of mount i of spec: what this machine obeys does not come back. */
@@ -91,6 +92,12 @@ void far_copies_done(struct far_copies *f)
 	*f = (struct far_copies){0};
 }
 
+static int copies_failed(const char *verb, struct cloche_err *err)
+{
+	return err_set(err, E_BROKEN, "files could not be copied %s the other machine",
+		strcmp(verb, "push") == 0 ? "to" : "from");
+}
+
 /* Whether the copy is no longer worth waiting for. spec: of a room that is being made, or NULL. */
 static bool copies_is_hopeless(const struct room_spec *spec, uint64_t until)
 {
@@ -115,9 +122,10 @@ static int copies_wait(pid_t pid, int pidfd, const struct room_spec *spec)
 	return status;
 }
 
-/* Run cloche-sync for a mount, with what the person keeps as further arguments. */
-static int copies_start(const struct far_copies *f, const struct far_mount *m, const char *verb,
-	int sock, pid_t *ret, int *ret_pidfd, struct cloche_err *err)
+/* Run cloche-sync for a mount, with what the person keeps as further arguments. out: where its
+ * lines go; -1: nowhere, and it says its sentences itself. */
+static int copies_spawn(const struct far_copies *f, const struct far_mount *m, const char *verb,
+	int sock, int out, pid_t *ret, int *ret_pidfd, struct cloche_err *err)
 {
 	_cleanup_(freep) const char **argv = calloc(5 + strv_count(m->kept), sizeof(*argv));
 	size_t n = 0;
@@ -134,16 +142,17 @@ static int copies_start(const struct far_copies *f, const struct far_mount *m, c
 				     .fds = (const struct program_fd[]){{sock, FD_WORKER},
 					     {m->dir, FD_DIRECTORY}, {m->state, FD_STATE}},
 				     .fds_n = 3,
-				     .stdio = {-1, -1, 2}},
+				     .stdio = {-1, out, out < 0 ? 2 : -1}},
 		ret, ret_pidfd, err);
 }
 
-static int copies_copy(struct far_copies *f, const struct far_mount *m, const char *verb,
-	const struct room_spec *spec, far_copies_fn connect, void *user, struct cloche_err *err)
+/* The same, connected with a file worker there. */
+static int copies_start(const struct far_copies *f, const struct far_mount *m, const char *verb,
+	int out, far_copies_fn connect, void *user, pid_t *ret, int *ret_pidfd,
+	struct cloche_err *err)
 {
-	_cleanup_fd_ int theirs = -1, pidfd = -1;
-	int pair[2], status, e = fd_socketpair(SOCK_STREAM, pair);
-	pid_t pid;
+	_cleanup_fd_ int theirs = -1;
+	int pair[2], e = fd_socketpair(SOCK_STREAM, pair);
 
 	if (e < 0)
 		return err_sys(err, -e, "make a socket");
@@ -151,16 +160,25 @@ static int copies_copy(struct far_copies *f, const struct far_mount *m, const ch
 	e = connect(user, m->number, pair[0]);
 	if (e < 0)
 		return err_sys(err, -e, "reach the files of the other machine");
-	e = copies_start(f, m, verb, theirs, &pid, &pidfd, err);
-	theirs = fd_close(theirs);
+	return copies_spawn(f, m, verb, theirs, out, ret, ret_pidfd, err);
+}
+
+static bool copies_is_done(int status)
+{
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static int copies_copy(struct far_copies *f, const struct far_mount *m, const char *verb,
+	const struct room_spec *spec, far_copies_fn connect, void *user, struct cloche_err *err)
+{
+	_cleanup_fd_ int pidfd = -1;
+	pid_t pid;
+	int e = copies_start(f, m, verb, -1, connect, user, &pid, &pidfd, err);
+
 	if (e < 0)
 		return e;
-	status = copies_wait(pid, pidfd, spec);
-	/* It has said why. */
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0
-		       ? 0
-		       : err_set(err, E_BROKEN, "files could not be copied %s the other machine",
-				 strcmp(verb, "push") == 0 ? "to" : "from");
+	/* If it fails, it has said why. */
+	return copies_is_done(copies_wait(pid, pidfd, spec)) ? 0 : copies_failed(verb, err);
 }
 
 int far_copies_push(struct far_copies *f, const struct room_spec *spec, far_copies_fn connect,
@@ -184,4 +202,117 @@ int far_copies_pull(struct far_copies *f, far_copies_fn connect, void *user, str
 			e = e < 0 ? e : one;
 		}
 	return e;
+}
+
+/* --- both ways, while the room lives --- */
+
+static const char *copies_verb(const struct far_sync *s)
+{
+	return s->is_push ? "push" : "pull";
+}
+
+/* Go to the next copy: each mount is pulled, if it may be written to, and then pushed. A mount
+ * whose pull failed is left alone, so that nothing goes there that did not see what changed there.
+ */
+static void copies_advance(struct far_copies *f, bool failed)
+{
+	struct far_sync *s = &f->sync;
+
+	if (!s->is_push && !failed) {
+		s->is_push = true;
+		return;
+	}
+	s->at++;
+	s->is_push = s->at < f->mounts_n && f->mounts[s->at].ro;
+}
+
+/* The copy that was on its way has ended. */
+static void copies_reap(struct far_copies *f)
+{
+	struct far_sync *s = &f->sync;
+	int status = -1;
+	bool failed;
+
+	if (s->pid <= 0)
+		return;
+	(void)!job_wait_child(s->pid, &status);
+	s->pid = 0;
+	s->pidfd = fd_close(s->pidfd);
+	failed = !copies_is_done(status);
+	if (failed && s->why.code == 0)
+		(void)copies_failed(copies_verb(s), &s->why);
+	copies_advance(f, failed);
+}
+
+static int copies_begin(struct far_copies *f, struct cloche_err *err)
+{
+	f->sync = (struct far_sync){.pidfd = -1};
+	if (strcmp(f->what, "none") == 0)
+		return err_set(err, E_UNSUPPORTED,
+			"the sandbox was started with --sync none: nothing is copied");
+	if (f->mounts_n == 0)
+		return err_set(err, E_UNSUPPORTED,
+			"the sandbox has no files of this machine: there is nothing to be copied");
+	f->sync.is_push = f->mounts[0].ro;
+	return 0;
+}
+
+/* Forget how it went, for the next one. */
+static int copies_finish(struct far_copies *f, struct cloche_err *err)
+{
+	struct cloche_err why = f->sync.why;
+	bool is_stopped = f->sync.is_stopped;
+
+	f->sync = (struct far_sync){0};
+	if (is_stopped)
+		return err_set(err, E_CANCELLED, "the copying was stopped");
+	if (why.code && err)
+		*err = why;
+	return -why.code;
+}
+
+int far_copies_sync(struct far_copies *f, int out, int *ret_fd, far_copies_fn connect, void *user,
+	struct cloche_err *err)
+{
+	struct far_sync *s = &f->sync;
+	int e = s->pid > 0 ? 0 : copies_begin(f, err);
+
+	if (e < 0)
+		return e;
+	copies_reap(f);
+	while (s->at < f->mounts_n && !s->is_stopped) {
+		struct cloche_err why = CLOCHE_ERR_INIT;
+
+		e = copies_start(f, &f->mounts[s->at], copies_verb(s), out, connect, user, &s->pid,
+			&s->pidfd, &why);
+		if (e == 0) {
+			*ret_fd = s->pidfd;
+			return 1;
+		}
+		s->pid = 0;
+		if (s->why.code == 0)
+			s->why = why;
+		copies_advance(f, true);
+	}
+	return copies_finish(f, err);
+}
+
+void far_copies_sync_stop(struct far_copies *f, bool now)
+{
+	f->sync.is_stopped = true;
+	if (f->sync.pid > 0)
+		kill(f->sync.pid, now ? SIGKILL : SIGTERM);
+}
+
+void far_copies_sync_end(struct far_copies *f)
+{
+	struct pollfd p = {.fd = f->sync.pidfd, .events = POLLIN};
+
+	if (f->sync.pid <= 0)
+		return;
+	far_copies_sync_stop(f, false);
+	if (job_wait(&p, 1, TIDY_MS) <= 0)
+		far_copies_sync_stop(f, true);
+	copies_reap(f);
+	(void)copies_finish(f, NULL);
 }

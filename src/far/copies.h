@@ -14,10 +14,21 @@ struct far_mount {
 	bool ro;
 };
 
+/* What copies both ways while the room lives. */
+struct far_sync {
+	size_t at;    /* the mount */
+	bool is_push; /* else a pull */
+	pid_t pid;    /* of cloche-sync, 0: none */
+	int pidfd;
+	bool is_stopped;
+	struct cloche_err why; /* the first failure; code 0: none */
+};
+
 struct far_copies {
 	struct far_mount *mounts;
 	size_t mounts_n;
 	char *id, *what; /* of the sandbox; --sync */
+	struct far_sync sync;
 };
 
 /* How files get there: connect this socket (taken) with a file worker for that mount. Return 0 or
@@ -32,6 +43,14 @@ void far_copies_done(struct far_copies *f);
 /* Copy everything. given_up: of the room's spec, or NULL. */
 _warn_unused_ int far_copies_push(struct far_copies *f, const struct room_spec *spec,
 	far_copies_fn connect, void *user, struct cloche_err *err);
+/* Copy both ways what has changed: a step of what struct provider has as sync. A mount that fails
+ * does not keep the others. */
+_warn_unused_ int far_copies_sync(struct far_copies *f, int out, int *ret_fd, far_copies_fn connect,
+	void *user, struct cloche_err *err);
+/* End it soon. now: at once. */
+void far_copies_sync_stop(struct far_copies *f, bool now);
+/* End it, and wait for that. Every file is whole then, and what was copied is known. */
+void far_copies_sync_end(struct far_copies *f);
 /* Bring back what has changed in mounts that may be written to. All of them are tried. */
 _warn_unused_ int far_copies_pull(
 	struct far_copies *f, far_copies_fn connect, void *user, struct cloche_err *err);

@@ -326,6 +326,7 @@ static int far_wait(struct room *room, struct room_exit *ret, struct cloche_err 
 	if (r->is_pulled)
 		return 0;
 	r->is_pulled = true;
+	far_copies_sync_end(&r->copies);
 	return far_copies_pull(&r->copies, far_connect_files, r, err);
 }
 
@@ -357,6 +358,18 @@ static int far_listeners(struct room *room, int ret[ROOM_LISTENERS], struct cloc
 	return 0;
 }
 
+static int far_sync(struct room *room, int out, int *ret_fd, struct cloche_err *err)
+{
+	struct far_room *r = far_room(room);
+
+	return far_copies_sync(&r->copies, out, ret_fd, far_connect_files, r, err);
+}
+
+static void far_sync_stop(struct room *room, bool now)
+{
+	far_copies_sync_stop(&far_room(room)->copies, now);
+}
+
 /* What it owns elsewhere is in the plan of the program's provider. */
 static int far_record(const struct room *room, struct buf *out, struct cloche_err *err)
 {
@@ -384,6 +397,7 @@ static struct room *far_destroy(struct room *room)
 	if (room->pid > 0)
 		far_reap_child(r);
 	far_close_ctl(r);
+	far_copies_sync_end(&r->copies);
 	far_copies_done(&r->copies);
 	fd_close(r->pidfd);
 	fd_close(r->capture);
@@ -400,4 +414,6 @@ const struct provider far_provider = {
 	.kill_tree = far_kill_tree,
 	.usage = far_usage,
 	.listeners = far_listeners,
+	.sync = far_sync,
+	.sync_stop = far_sync_stop,
 };

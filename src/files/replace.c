@@ -43,12 +43,25 @@ int replace_rename(int dir, const char *temporary, const char *name, bool over)
 	return r;
 }
 
+/* A link takes no name that is taken: it is made under another one, for a moment. */
+static int replace_link_over(const struct replace *r, const char *name)
+{
+	char temporary[REPLACE_NAME_MAX];
+
+	replace_name(temporary);
+	if (linkat(r->fd, "", r->dir, temporary, AT_EMPTY_PATH) < 0)
+		return -errno;
+	return replace_rename(r->dir, temporary, name, true);
+}
+
 int replace_commit(struct replace *r, const char *name, bool over)
 {
 	int ret = 0;
 
 	if (r->name[0])
 		ret = replace_rename(r->dir, r->name, name, over);
+	else if (over)
+		ret = replace_link_over(r, name);
 	else if (linkat(r->fd, "", r->dir, name, AT_EMPTY_PATH) < 0)
 		ret = -errno;
 	r->fd = fd_close(r->fd);

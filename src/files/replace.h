@@ -21,8 +21,8 @@ struct replace {
 
 /* Make an empty temporary file in dir, which has to stay open. */
 _warn_unused_ int replace_begin(struct replace *r, int dir, mode_t mode);
-/* The same for a file that replaces none. Unless named is true, it has no name if the file system
- * can do that. Then replace_commit() gives -ENOENT if this user may not name it. */
+/* The same, but unless named is true, it has no name if the file system can do that. Then
+ * replace_commit() gives -ENOENT if this user may not name it. */
 _warn_unused_ int replace_begin_new(struct replace *r, int dir, mode_t mode, bool named);
 /* Rename it to name. over: replace what has that name (not a directory), else -EEXIST. On failure
  * nothing is left. */

@@ -46,6 +46,38 @@ static void test_new(void)
 	}
 }
 
+static void test_one_is_replaced(void)
+{
+	for (int named = 0; named < 2; named++) {
+		_cleanup_(replace_abortp) struct replace r = REPLACE_NULL;
+		struct stat st;
+
+		fd_close(openat(dir, "old", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		must(replace_begin_new(&r, dir, 0640, named) == 0);
+		must(fd_write_all(r.fd, "whole", 5) == 0);
+		check_int(replace_commit(&r, "old", true), 0);
+		must(fstatat(dir, "old", &st, 0) == 0);
+		check_int(st.st_size, 5);
+		check_int((long long)st.st_nlink, 1);
+		check_int(names(), 1);
+		must(unlinkat(dir, "old", 0) == 0);
+	}
+}
+
+/* What cannot be replaced leaves nothing. */
+static void test_a_directory_is_not_replaced(void)
+{
+	must(mkdirat(dir, "old", 0700) == 0);
+	for (int named = 0; named < 2; named++) {
+		_cleanup_(replace_abortp) struct replace r = REPLACE_NULL;
+
+		must(replace_begin_new(&r, dir, 0640, named) == 0);
+		check_int(replace_commit(&r, "old", true), -EISDIR);
+		check_int(names(), 1);
+	}
+	must(unlinkat(dir, "old", AT_REMOVEDIR) == 0);
+}
+
 static void test_nothing_is_replaced(void)
 {
 	fd_close(openat(dir, "old", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -73,6 +105,8 @@ int main(void)
 	dir = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	must(dir >= 0);
 	run_test(test_new);
+	run_test(test_one_is_replaced);
+	run_test(test_a_directory_is_not_replaced);
 	run_test(test_nothing_is_replaced);
 	close(dir);
 	fs_remove_tree(AT_FDCWD, top);

@@ -13,11 +13,10 @@
  * connection and, if it is the owner's, an attached sandbox:
  *
  *   state       START  ATTACH  EXEC  JOIN  SIGNAL  RESIZE  STOP  STATS  FORWARD  LAYERS  POLICY
- *   new owner   ->up   -       -     -     -       -       -     -      -        -       -
- *   new guest   -      ->up    -     -     -       -       -     -      -        -       -
- *   up          -      -       yes   yes   yes     yes     yes   yes    yes      yes     yes
- *   (COMPLETE: only the owner, when it is up)
- *   ended       -      -       (all ignored: the client could not know)
+ * SYNC new owner   ->up   -       -     -     -       -       -     -      -        -       - - new
+ * guest   -      ->up    -     -     -       -       -     -      -        -       -       - up -
+ * -       yes   yes   yes     yes     yes   yes    yes      yes     yes     yes (COMPLETE: only the
+ * owner, when it is up) ended       -      -       (all ignored: the client could not know)
  *
  * SIGNAL with SIGSTOP to the room stops all its processes except init, until the same connection
  * sends SIGCONT or ends. If several clients have stopped them, the last one continues them.
@@ -30,9 +29,10 @@
  *
  *   WARNING...  STARTED | ERROR
  *   per process: EXEC_STARTED, EXEC_EXITED  |  EXEC_FAILED
- *   per request: STATS_NOW | FORWARDED | LAYERS_ARE | POLICY_PASSED | COMPLETED | REFUSED, in the
- *   order of the requests
+ *   per request: STATS_NOW | FORWARDED | LAYERS_ARE | POLICY_PASSED | COMPLETED | SYNCED |
+ *   REFUSED, in the order of the requests
  *   ERROR (the network or the room broke; everything in it is dead)
+ *   BRINGS (files come back from another machine before ENDED, which may take long)
  *   ENDED, then it closes.
  *
  * In a kept sandbox the output of processes goes through the supervisor, which copies it to the
@@ -49,7 +49,7 @@
 #include "ipc/rundir.h"
 
 enum {
-	CTL_VERSION = 8,
+	CTL_VERSION = 9,
 	CTL_FD = 3, /* the owner's channel in the supervisor */
 	/* After that follow descriptors of what is granted: the directory that is the room's root,
 	 * if one is, and the sources of mounts in their order, except guards. */
@@ -86,6 +86,8 @@ enum ctl_frame {
 	CTL_POLICY,   /* 1 fd: a connected unix stream socket, only for the broker: it carries a new
 		       * policy and the answer (ipc/netconf.h) */
 	CTL_COMPLETE, /* nothing; from the owner of a sandbox that was started with .unfinished */
+	CTL_SYNC, /* 1 fd, a pipe: copy files both ways. The lines of cloche-sync go there. If the
+		   * client goes, the copying ends */
 	/* supervisor -> client */
 	CTL_WARNING = 32, /* struct ctl_warning: a limit that best effort did not enforce, ... */
 	CTL_STARTED,      /* struct ctl_started */
@@ -102,6 +104,8 @@ enum ctl_frame {
 	CTL_REFUSED,      /* struct ctl_refused: only the request has failed */
 	CTL_POLICY_PASSED, /* nothing: the broker has the socket */
 	CTL_COMPLETED,     /* nothing: the sandbox stays if its owner leaves */
+	CTL_SYNCED,        /* nothing: all was copied, and the pipe has been closed */
+	CTL_BRINGS,        /* nothing */
 };
 
 /* Stands for the program of ours by which an interpreter runs code. */
@@ -320,6 +324,9 @@ MESSAGE_OF_FDS(ctl, policy, CTL_POLICY, 1);
 MESSAGE_EMPTY(ctl, policy_passed, CTL_POLICY_PASSED);
 MESSAGE_EMPTY(ctl, complete, CTL_COMPLETE);
 MESSAGE_EMPTY(ctl, completed, CTL_COMPLETED);
+MESSAGE_OF_FDS(ctl, sync, CTL_SYNC, 1);
+MESSAGE_EMPTY(ctl, synced, CTL_SYNCED);
+MESSAGE_EMPTY(ctl, brings, CTL_BRINGS);
 
 void ctl_start_done(struct ctl_start *m);
 static inline void ctl_exec_done(struct ctl_exec *m)

@@ -219,6 +219,10 @@ static void small_ones_round_trip(void)
 	chan_frame_done(&f);
 	CARRY(ctl_send_complete(&p.a), f.type == CTL_COMPLETE && f.payload.n == 0);
 	CARRY(ctl_send_completed(&p.a), f.type == CTL_COMPLETED && f.payload.n == 0);
+	CARRY(ctl_send_sync(&p.a, &out), f.type == CTL_SYNC && f.fds_n == 1);
+	chan_frame_done(&f);
+	CARRY(ctl_send_synced(&p.a), f.type == CTL_SYNCED && f.payload.n == 0);
+	CARRY(ctl_send_brings(&p.a), f.type == CTL_BRINGS && f.payload.n == 0);
 	CARRY(ctl_send_policy_passed(&p.a), f.type == CTL_POLICY_PASSED && f.payload.n == 0);
 	err_set(&err, E_NETWORK, "gone");
 	err.sys_errno = 2;

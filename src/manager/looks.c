@@ -187,6 +187,22 @@ int looks_through(const struct look *l, struct carry *c, int copies, struct sand
 	return looks_do(l, c, copies, d->base, d->fd, d->id, owner, err);
 }
 
+int looks_meanwhile(
+	const struct look *l, const struct sandbox_dir *d, pid_t owner, struct cloche_err *err)
+{
+	struct look_told told = {.text = BUF_INIT(0)};
+	int r, kept;
+
+	if (l->mounts_n == 0 || d->fd < 0)
+		return 0;
+	r = look_through(l, &told);
+	if (r < 0)
+		r = err_set(err, E_NO_MEMORY, "out of memory while looking through what came back");
+	kept = looks_keep(d->base, d->id, &told, owner, err);
+	buf_done(&told.text);
+	return r < 0 ? r : kept;
+}
+
 /* The room dies with its supervisor, but not at the same moment. */
 static void looks_await_death(const struct look *l)
 {

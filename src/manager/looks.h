@@ -28,6 +28,11 @@ _warn_unused_ int looks_note(
 _warn_unused_ int looks_through(const struct look *l, struct carry *c, int copies,
 	struct sandbox_dir *d, pid_t owner, struct cloche_err *err);
 
+/* Inspect the directories while the room lives and has no hand in them, since files come from it
+ * only by copying: keep what is found for `owner`, as above. The plan stays. */
+_warn_unused_ int looks_meanwhile(
+	const struct look *l, const struct sandbox_dir *d, pid_t owner, struct cloche_err *err);
+
 /* The same with the plan in the directory of a crashed sandbox, if there is one. The caller holds
  * the lock, and removes the directory afterwards. */
 _warn_unused_ int looks_after_crash(int base, int dir, const char *id, struct cloche_err *err);

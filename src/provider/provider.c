@@ -251,6 +251,14 @@ int room_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err *e
 		       : provider_lacks(r->provider, "has no network for the gateway", err);
 }
 
+int room_sync(struct room *r, int out, int *ret_fd, struct cloche_err *err)
+{
+	if (r->provider->sync)
+		return r->provider->sync(r, out, ret_fd, err);
+	return err_set(err, E_UNSUPPORTED,
+		"the files of the sandbox are this machine's own: there is nothing to be copied");
+}
+
 int room_layers(const struct room *r, int *ret_upper, int *ret_lower, struct cloche_err *err)
 {
 	return r->provider->layers

@@ -183,6 +183,14 @@ struct provider {
 	/* Make a user of the room the owner of a pipe, so that it can be opened by name. */
 	void (*lend)(const struct room *r, int fd, uint32_t uid, uint32_t gid);
 
+	/* For a room whose files are copies: copy them both ways, without waiting. Called again and
+	 * again: return 1 if that goes on, and the next call should come when *ret_fd (borrowed
+	 * until then) is readable; 0 when all is copied; or an error, when nothing of it goes on.
+	 * out (borrowed): where lines of cloche-sync go. */
+	int (*sync)(struct room *r, int out, int *ret_fd, struct cloche_err *err);
+	/* End that soon: the next call of sync fails. now: do not let it tidy up. */
+	void (*sync_stop)(struct room *r, bool now);
+
 	/* Store the layers of a room's root whose spec asked for an overlay: two O_PATH
 	 * directories, borrowed, for diff. A copy of one keeps the room's file systems alive. The
 	 * room controls their contents: names, links and types are hostile. */
@@ -256,6 +264,7 @@ bool room_find_owner(struct room *r, const struct sockaddr *client, const struct
 void room_lend(const struct room *r, int fd, uint32_t uid, uint32_t gid);
 /* If the provider lacks one of the following, it fails with E_UNSUPPORTED and the reason. */
 _warn_unused_ int room_listeners(struct room *r, int ret[ROOM_LISTENERS], struct cloche_err *err);
+_warn_unused_ int room_sync(struct room *r, int out, int *ret_fd, struct cloche_err *err);
 _warn_unused_ int room_layers(
 	const struct room *r, int *ret_upper, int *ret_lower, struct cloche_err *err);
 _warn_unused_ int provider_diff(const struct provider *p, int upper, int lower, room_change_fn fn,

@@ -44,32 +44,6 @@ static void bury(struct loop_job *job)
 	free(p);
 }
 
-/* --- stopping the room's processes while a client is connected (SIGSTOP to the room) --- */
-
-static void peer_pause(struct peer *p)
-{
-	struct supervisor *s = p->sup;
-
-	if (!s->room || p->paused)
-		return;
-	p->paused = true;
-	s->peers.paused++;
-	(void)s->room->provider->kill(s->room, SIGSTOP, NULL);
-	/* Init, which the signal has stopped too, must go on, as it starts the next processes. */
-	(void)kill(s->room->pid, SIGCONT);
-}
-
-static void peer_resume(struct peer *p)
-{
-	struct supervisor *s = p->sup;
-
-	if (!p->paused)
-		return;
-	p->paused = false;
-	if (--s->peers.paused == 0 && s->room)
-		(void)s->room->provider->kill(s->room, SIGCONT, NULL);
-}
-
 static void drop(struct peer *p)
 {
 	struct supervisor *s = p->sup;
@@ -83,6 +57,7 @@ static void drop(struct peer *p)
 	DL_DELETE(s->peers.all, p);
 	loop_defer(s->loop, &p->bury, bury);
 	peer_resume(p);
+	sync_peer_gone(s, p);
 	if (!owner)
 		return;
 	if (s->state == SUP_NEW)
@@ -91,6 +66,12 @@ static void drop(struct peer *p)
 	else if (!s->start.detached || s->start.unfinished ||
 		 (s->start.one_shot && s->tasks.first_number == 0))
 		sandbox_kill(s, CTL_REASON_CLIENT_GONE);
+}
+
+/* Whether its next frames have to wait. */
+static bool peer_waits(const struct peer *p)
+{
+	return p->asked || p->syncs || p->held;
 }
 
 /* Write the queued frames. Drop the client if it does not read or is gone. */
@@ -102,7 +83,7 @@ static void peer_flush(struct peer *p)
 		drop(p);
 		return;
 	}
-	loop_io_set(&p->io, (p->asked || p->held ? 0 : (uint32_t)EPOLLIN) |
+	loop_io_set(&p->io, (peer_waits(p) ? 0 : (uint32_t)EPOLLIN) |
 				    (chan_pending(&p->chan) ? (uint32_t)EPOLLOUT : 0));
 }
 
@@ -318,6 +299,7 @@ static const struct {
 	{CTL_LAYERS, UP, 0, request_layers},
 	{CTL_POLICY, UP, 1, request_policy},
 	{CTL_COMPLETE, UP, 0, on_complete},
+	{CTL_SYNC, UP, 1, request_sync},
 };
 
 static bool dispatch(struct peer *p, struct chan_frame *f)
@@ -343,7 +325,7 @@ static void take_frames(struct peer *p)
 	struct chan_frame f;
 	int r = 1;
 
-	for (int i = 0; i < FRAMES_PER_TURN && !p->asked && !p->held; i++) {
+	for (int i = 0; i < FRAMES_PER_TURN && !peer_waits(p); i++) {
 		r = chan_recv(&p->chan, &f);
 		if (r != 1)
 			break;
@@ -360,7 +342,7 @@ static void take_frames(struct peer *p)
 		return;
 	}
 	/* Frames that are left in the buffer do not make the socket readable. */
-	if (r == 1 && !p->asked && !p->held)
+	if (r == 1 && !peer_waits(p))
 		loop_defer(p->sup->loop, &p->again, on_again);
 	peer_flush(p);
 }
@@ -388,7 +370,7 @@ static void on_io(struct loop_io *io, uint32_t events)
 	struct peer *p = container_of(io, struct peer, io);
 
 	/* No client waits for that answer any more, and the loop must not spin on the socket. */
-	if (p->asked && events & (EPOLLHUP | EPOLLERR))
+	if ((p->asked || p->syncs) && events & (EPOLLHUP | EPOLLERR))
 		drop(p);
 	else if (p->held && events & (EPOLLHUP | EPOLLERR))
 		gone_while_held(p);
@@ -429,6 +411,12 @@ void peers_go_on(struct supervisor *s)
 			peer_go_on(p);
 }
 
+void peer_answered(struct peer *p)
+{
+	if (!p->dead)
+		loop_defer(p->sup->loop, &p->again, on_again);
+}
+
 void peers_answer_stats(struct supervisor *s)
 {
 	struct peer *p, *next;
@@ -438,8 +426,7 @@ void peers_answer_stats(struct supervisor *s)
 			continue;
 		p->asked = false;
 		request_answer_stats(p);
-		if (!p->dead)
-			loop_defer(s->loop, &p->again, on_again);
+		peer_answered(p);
 	}
 }
 
@@ -554,6 +541,15 @@ void peers_started(struct supervisor *s)
 			peer_sent(p, send_started(p));
 }
 
+void peers_brings(struct supervisor *s)
+{
+	struct peer *p, *next;
+
+	DL_FOREACH_SAFE (s->peers.all, p, next)
+		if (p->up)
+			peer_sent(p, ctl_send_brings(&p->chan));
+}
+
 void peers_ended(struct supervisor *s, const struct ctl_ended *m)
 {
 	struct peer *p, *next;
@@ -577,15 +573,21 @@ static const struct peer *peer_find_owner(const struct supervisor *s)
 	return p;
 }
 
-pid_t peers_owner(const struct supervisor *s)
+pid_t peer_pid(const struct peer *p)
 {
-	const struct peer *p = peer_find_owner(s);
 	struct ucred cred = {0};
 	socklen_t n = sizeof(cred);
 
-	if (!p || p->dead || getsockopt(p->chan.fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+	if (p->dead || getsockopt(p->chan.fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
 		return 0;
 	return cred.pid;
+}
+
+pid_t peers_owner(const struct supervisor *s)
+{
+	const struct peer *p = peer_find_owner(s);
+
+	return p ? peer_pid(p) : 0;
 }
 
 bool peers_owner_is_gone(const struct supervisor *s)

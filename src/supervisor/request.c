@@ -22,7 +22,7 @@
 
 enum { MAX_FORWARDS = 64 };
 
-static void request_refuse(struct peer *p, uint16_t request, const struct cloche_err *err)
+void request_refuse(struct peer *p, uint16_t request, const struct cloche_err *err)
 {
 	const struct ctl_refused m = {.request = request, .err = *err};
 

@@ -139,6 +139,7 @@ static void on_room_dead(struct loop_io *io, uint32_t events)
 	/* Read what init sent before it died, above all how processes ended. */
 	read_init(s, INT32_MAX);
 	close_init(s);
+	sync_room_dead(s);
 	if (s->room->provider->wait(s->room, &how, &err) < 0)
 		say_failure(s, &err); /* it is lost, or what it leaves has not come back */
 	s->room_dead = true;

@@ -37,6 +37,7 @@ struct peer {
 	bool held;   /* init is behind: nothing is read from this client until init has caught up */
 	bool paused; /* it has stopped the room's processes, until it continues them or ends */
 	bool asked;  /* STATS waits for the broker; nothing else is read until then */
+	bool syncs;  /* the same for SYNC */
 	uint32_t last_exec;
 	struct watcher *handles; /* by exec */
 	/* A command that has to wait until the recorder has looked so often. */
@@ -212,6 +213,21 @@ struct sweeper {
 	bool started;
 };
 
+/* Copying files both ways (sync.c). */
+struct syncing {
+	bool is_on;
+	struct peer *peer; /* who asked, or NULL if it has gone */
+	int out;           /* the client's pipe, owned */
+	struct loop_io io; /* the end of a copy */
+	struct loop_timer patience;
+	bool has_begun, is_stopped, is_late;
+	struct peer *next; /* who asked while the one before was being stopped, or NULL */
+	int next_out;
+	struct child look; /* a child that looks through what came */
+	struct timespec looked_at;
+	struct cloche_err why; /* code 0: it is all right */
+};
+
 struct sample {
 	struct loop_timer timer;
 	uint64_t pause;
@@ -252,6 +268,7 @@ struct supervisor {
 	struct sample sample;
 	struct ending end;
 	struct sweeper sweeper;
+	struct syncing sync;
 };
 
 /* --- child.c: programs that we start, and channels --- */
@@ -284,18 +301,29 @@ void peer_sent(struct peer *p, int r);
 void peers_warning(struct supervisor *s, struct str text);
 void peers_error(struct supervisor *s, const struct cloche_err *err);
 void peers_started(struct supervisor *s);
+void peers_brings(struct supervisor *s);
 /* The recorder has looked: start the commands that waited for this. */
 void peers_begin(struct supervisor *s);
 /* Init has caught up: read from the clients that were held up. */
 void peers_go_on(struct supervisor *s);
 /* The broker's figures have arrived, or will not: answer the clients that asked. */
 void peers_answer_stats(struct supervisor *s);
+/* A client that had to wait for an answer has it: take its next frames. */
+void peer_answered(struct peer *p);
+/* Return the pid of a client, or 0. */
+pid_t peer_pid(const struct peer *p);
 /* Tell all clients that the sandbox has ended, wait a moment for slow readers, close all
  * connections. */
 void peers_ended(struct supervisor *s, const struct ctl_ended *m);
 /* Return the pid of the client that waits for the end, or 0. */
 pid_t peers_owner(const struct supervisor *s);
 bool peers_owner_is_gone(const struct supervisor *s);
+
+/* --- pause.c --- */
+/* Stop the room's processes until all clients that did this have resumed them. Do nothing if this
+ * client has already. */
+void peer_pause(struct peer *p);
+void peer_resume(struct peer *p);
 
 /* --- watch.c: clients' handles of processes --- */
 /* Return NULL if there are too many, or on lack of memory. own: the client started the process. */
@@ -461,9 +489,19 @@ bool request_policy(struct peer *p, struct chan_frame *f);
 /* For STOP with if_idle: return true, and refuse the request, if a command runs, or another process
  * that a client waits for. */
 bool request_refuse_stop(struct peer *p);
+/* Refuse a request. */
+void request_refuse(struct peer *p, uint16_t request, const struct cloche_err *err);
 /* Answer with the present figures. */
 void request_answer_stats(struct peer *p);
 void forwards_stop(struct supervisor *s);
+
+/* --- sync.c: copying files both ways while the room lives --- */
+/* A handler, as those of request.c. */
+bool request_sync(struct peer *p, struct chan_frame *f);
+/* The client has gone: nobody wants it any more. */
+void sync_peer_gone(struct supervisor *s, const struct peer *p);
+/* The room is dead, and its provider is about to be asked for the end, and to bring its files. */
+void sync_room_dead(struct supervisor *s);
 
 /* --- sample.c: peaks that the kernel does not record --- */
 /* Read the room's usage from time to time as long as the room lives. */

@@ -21,7 +21,8 @@ struct sync {
 	size_t listed;                         /* names that are there, whatever they are */
 	struct sync_node **nodes;              /* all, sorted, once both sides were looked at */
 	size_t n;
-	int dir; /* the last one that here_open_parent() found */
+	bool asked_names, needs_names; /* whether a file on its way has to have a name */
+	int dir;                       /* the last one that here_open_parent() found */
 	char *dir_path;
 };
 

@@ -281,10 +281,28 @@ int taking_begin(struct taking *t, struct sync *s, struct sync_node *n, struct c
 	return 0;
 }
 
+/* A file without a name leaves nothing if we are killed. Not every kernel lets us name it later,
+ * and what came would be lost then: so try that first. */
+static bool taking_needs_name(struct sync *s, int dir)
+{
+	_cleanup_(replace_abortp) struct replace r = REPLACE_NULL;
+	char name[REPLACE_NAME_MAX];
+
+	if (s->asked_names)
+		return s->needs_names;
+	s->asked_names = true;
+	replace_name(name);
+	s->needs_names = replace_begin_new(&r, dir, 0600, false) < 0 || r.name[0] ||
+			 replace_commit(&r, name, false) < 0;
+	if (!s->needs_names)
+		unlinkat(dir, name, 0);
+	return s->needs_names;
+}
+
 int taking_open(struct taking *t, struct cloche_err *err)
 {
 	replace_abort(&t->file);
-	t->error = replace_begin(&t->file, t->dir, 0600);
+	t->error = replace_begin_new(&t->file, t->dir, 0600, taking_needs_name(t->s, t->dir));
 	t->got = 0;
 	sha256_init(&t->h);
 	return t->error < 0 ? taking_failed(t, err) : 0;

@@ -655,6 +655,62 @@ static void a_pull_is_repeated(void)
 	check_quiet();
 }
 
+/* Both directions, again and again, while both sides are at work: what was taken or sent once is
+ * the base of what comes next, so nothing is taken for a conflict later. What is the person's alone
+ * stays as it is on either side, whatever the room does to it. */
+static void a_pull_and_a_push_in_turn(void)
+{
+	char hooks[] = "hooks", obeyed[] = "obeyed", removed[] = "removed";
+	char *own[] = {hooks, obeyed, removed, NULL};
+
+	begin();
+	put(here, "a", "one");
+	put(here, "b", "one");
+	put(here, "obeyed", "mine");
+	put(here, "removed", "mine");
+	push();
+	options.own = own;
+	put(there, "a", "the room's");
+	make(there, "hooks");
+	put(there, "hooks/evil", "evil");
+	put(there, "obeyed", "evil");
+	drop(there, "removed");
+	put(here, "b", "mine");
+	for (int i = 0; i < 2; i++) {
+		keep_state();
+		pull();
+		check_int((int)(report.entries + report.removed), i == 0);
+		check_int((int)told_n, 4);
+		check(was_told("own hooks") && was_told("own hooks/evil"));
+		check(was_told("own obeyed") && was_told("own removed"));
+		keep_state();
+		push();
+		check_int((int)(report.entries + report.removed), i == 0);
+		check_int((int)told_n, 0);
+	}
+	check_text(here, "a", "the room's");
+	check_text(there, "b", "mine");
+	/* Each side goes on with what the other one had. */
+	put(here, "a", "mine after that");
+	put(there, "b", "the room's after that");
+	put(here, "obeyed", "mine after that");
+	keep_state();
+	pull();
+	keep_state();
+	push();
+	check(was_told("left obeyed"));
+	check_int((int)told_n, 1);
+	drop(there, "a");
+	keep_state();
+	pull();
+	check(!is_there(here, "a") && !is_there(here, "a.from-s1") && !is_there(here, "b.from-s1"));
+	check_text(here, "b", "the room's after that");
+	check_text(here, "obeyed", "mine after that");
+	check_text(there, "obeyed", "evil");
+	check_text(here, "removed", "mine");
+	check(!is_there(there, "removed") && !is_there(here, "hooks"));
+}
+
 static void limits(void)
 {
 	begin();
@@ -712,6 +768,7 @@ int main(void)
 	run_test(the_first_push_wants_an_empty_place);
 	run_test(a_lost_copy_deletes_nothing);
 	run_test(a_pull_is_repeated);
+	run_test(a_pull_and_a_push_in_turn);
 	run_test(limits);
 	run_test(our_temporary_files_stay_where_they_are);
 	sync_state_done(&state);

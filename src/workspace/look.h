@@ -63,6 +63,8 @@ static inline void look_donep(struct look *l)
 	look_done(l);
 }
 
+/* The time that the kernel would give to an inode now. */
+struct timespec look_now(void);
 /* Record the time; to be called before the room is made. */
 void look_begin(struct look *l);
 /* Add a directory or file (fd, O_PATH, borrowed) that the room may write to. What is neither, or is

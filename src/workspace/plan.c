@@ -36,10 +36,18 @@ void look_done(struct look *l)
 	*l = (struct look){0};
 }
 
+struct timespec look_now(void)
+{
+	struct timespec now;
+
+	/* The kernel takes the times of inodes from this clock, so it is never ahead of them. */
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	return now;
+}
+
 void look_begin(struct look *l)
 {
-	/* The kernel takes the times of inodes from this clock, so it is never ahead of them. */
-	clock_gettime(CLOCK_REALTIME_COARSE, &l->since);
+	l->since = look_now();
 }
 
 /* Takes fd. */

@@ -73,6 +73,16 @@ class Rig:
     def relays(self):
         return [pid for pid, name in processes_with_marker(self.dir.encode()) if name == "cloche-far" and not HOLDER.match(words(pid))]
 
+    @staticmethod
+    def copying(sandbox):
+        """Programs that copy files of this sandbox."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            argv = words(int(pid)).split(b"\0")
+            if argv[0] == b"cloche-sync" and sandbox.encode() in argv:
+                found.append(int(pid))
+        return found
+
     def nothing_left(self):
         expect(wait_until(lambda: not self.rooms() and not self.holders() and not self.here()), "left", self.rooms(), self.holders(), self.here())
 

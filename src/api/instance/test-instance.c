@@ -402,6 +402,7 @@ static void test_ends(void)
 {
 	cloche_instance *second = create(NULL, 0), *again = NULL;
 	cloche_stats stats = {.size = 0};
+	cloche_synced synced = {.size = 0};
 	int n = 0;
 
 	must(second);
@@ -411,6 +412,10 @@ static void test_ends(void)
 	stats.size = sizeof(stats);
 	check_int(cloche_instance_stats(second, &stats, &err), 0);
 	check(stats.at_us > 0 && stats.commands_total == 0);
+	check_int(cloche_instance_sync(second, NULL, NULL, &synced, &err), -CLOCHE_E_USAGE);
+	synced.size = sizeof(synced);
+	check_int(cloche_instance_sync(second, NULL, NULL, &synced, &err), -CLOCHE_E_UNSUPPORTED);
+	check_int(cloche_instance_sync(second, NULL, NULL, NULL, NULL), -CLOCHE_E_UNSUPPORTED);
 	check_int(cloche_instance_remove(second, false, &err), -CLOCHE_E_BUSY);
 	check(err.hint[0]);
 	check_int(cloche_instance_stop(second, 1000, &err), 0);
@@ -419,6 +424,7 @@ static void test_ends(void)
 	check_int(cloche_instance_info_of(second)->state, CLOCHE_INSTANCE_STOPPED);
 	check(cloche_instance_info_of(second)->ended_us > 0);
 	check_int(cloche_instance_stats(second, &stats, &err), -CLOCHE_E_NOT_FOUND);
+	check_int(cloche_instance_sync(second, NULL, NULL, &synced, &err), -CLOCHE_E_NOT_FOUND);
 	n = 0;
 	check_int(cloche_instance_prune(count_pruned, &n, &err), 0);
 	check_int(n, 1);
