@@ -30,8 +30,9 @@ const char options_help[] =
 	"  --sleep TIME        forget a session after TIME without calls (30s, 5m, 1h; default "
 	"5m)\n"
 	"  --max N             at most N rooms at a time (1 to 1000; default 10)\n"
-	"  --no-room           run code as this user, without a room, where none can be made;\n"
-	"                      each answer says \"isolation\": \"none\"\n"
+	"  --try-room          run code as this user, without a room, where none can be made;\n"
+	"                      each answer then says \"isolation\": \"none\"\n"
+	"  --no-room           run code so in any case\n"
 	"\n"
 	"example:\n"
 	"  cloche-far serve --listen 127.0.0.1:8080 &\n"
@@ -124,8 +125,8 @@ int options_read(struct options *ret, int argc, char **argv, struct cloche_err *
 
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			return 1;
-		if (strcmp(argv[i], "--no-room") == 0) {
-			ret->no_room = true;
+		if (strcmp(argv[i], "--no-room") == 0 || strcmp(argv[i], "--try-room") == 0) {
+			*(argv[i][2] == 'n' ? &ret->no_room : &ret->try_room) = true;
 			continue;
 		}
 		if (i + 1 == argc)

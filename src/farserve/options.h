@@ -16,7 +16,7 @@ struct options {
 	const char *token_file; /* borrowed; NULL: none */
 	uint64_t sleep_usec;    /* a session without calls is forgotten after that */
 	unsigned sessions_max;
-	bool no_room;
+	bool no_room, try_room; /* code has none; it has one if that can be had */
 };
 
 /* Read the arguments into ret. Return 0, 1 if --help was asked for, or a negative error. */

@@ -267,7 +267,7 @@ static int run_open_stream(struct run *r, unsigned i, int *ret_theirs)
 static int run_send(struct run *r, const struct ask *ask, const int fds[2], struct cloche_err *err)
 {
 	struct session *x = r->session;
-	bool in_room = !x->serve->options.no_room;
+	bool in_room = serve_has_rooms(x->serve);
 	struct roomctl_exec m = {.exec = r->number, .fds_mask = 6};
 	int e;
 

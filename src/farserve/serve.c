@@ -92,15 +92,31 @@ static int serve_open_listener(struct serve *s, struct cloche_err *err)
 	return 0;
 }
 
-static int serve_try_room(struct serve *s, struct buf *words, struct cloche_err *err)
+/* Choose the first provider that can make a room here. */
+static int serve_choose(struct serve *s, struct buf *words, struct cloche_err *err)
 {
-	int r = session_try(s, words, err);
+	const struct provider *all[] = {&native_provider, &landlock_provider, &subprocess_provider};
+	size_t first = s->options.no_room ? 2 : 0, end = first || s->options.try_room ? 3 : 2;
+	struct cloche_err why = CLOCHE_ERR_INIT;
 
-	if (r < 0) {
-		err_wrap(err, r, "no room can be made here");
-		err_hint(err, "--no-room runs code as this user, without isolation");
+	for (size_t i = first; i < end; i++) {
+		int r;
+
+		buf_clear(words);
+		s->provider = all[i];
+		r = session_try(s, words, &why);
+		/* What runs as this user must not look into this process. */
+		if (r == 0 && !serve_has_rooms(s))
+			secret_harden_process();
+		if (r == 0)
+			return 0;
+		/* What hinders the best of them is what can be changed. */
+		if (i == first)
+			err_set(err, why.code, "no room can be made here: %.300s", why.message);
 	}
-	return r;
+	err_hint(err,
+		"--try-room runs code as this user, without isolation, if there is no other way");
+	return -err->code;
 }
 
 static void serve_tell(const struct serve *s, struct str words)
@@ -115,6 +131,9 @@ static void serve_tell(const struct serve *s, struct str words)
 		sizeof(host));
 	if (words.n)
 		fprintf(stderr, "cloche-far: not enforced: %.*s\n", STR_FMT(words));
+	if (!serve_has_rooms(s))
+		fprintf(stderr,
+			"cloche-far: not enforced: limits of memory, processes and files\n");
 	if (!s->has_token)
 		fprintf(stderr,
 			"cloche-far: there is no token, so it listens on loopback alone, where "
@@ -148,10 +167,6 @@ static int serve_start(struct serve *s, struct cloche_err *err)
 
 	if (r < 0)
 		return r;
-	s->provider = s->options.no_room ? &subprocess_provider : &native_provider;
-	/* What runs as this user must not look into this process. */
-	if (s->options.no_room)
-		secret_harden_process();
 	if (readlink("/proc/self/exe", s->self, sizeof(s->self) - 1) < 0)
 		return err_sys(err, errno, "find our own program");
 	s->loop = loop_new();
@@ -161,7 +176,7 @@ static int serve_start(struct serve *s, struct cloche_err *err)
 	r = serve_open_listener(s, err);
 	session_sweep();
 	if (r == 0)
-		r = serve_try_room(s, &words, err);
+		r = serve_choose(s, &words, err);
 	if (r == 0) {
 		conn_listen(s);
 		serve_tell(s, buf_str(&words));

@@ -75,6 +75,13 @@ struct serve {
 	size_t output; /* bytes of all runs and unsent answers */
 };
 
+/* Whether sessions are rooms with namespaces of their own. Else each has a directory of the place
+ * that this process stands in. */
+static inline bool serve_has_rooms(const struct serve *s)
+{
+	return s->provider == &native_provider;
+}
+
 /* --- session.c: rooms --- */
 /* Remove what killed services and supervisors of this user have left. */
 void session_sweep(void);

@@ -33,7 +33,7 @@ static void session_set_limits(const struct serve *s, struct room_limits *l)
 {
 	l->best_effort = true;
 	l->nofile = SESSION_NOFILE;
-	if (s->options.no_room)
+	if (!serve_has_rooms(s))
 		return;
 	l->pids = SESSION_PIDS;
 	l->memory_bytes = SESSION_MEMORY;
@@ -46,10 +46,10 @@ static int session_fill_spec(
 	const char *home = getenv("HOME");
 
 	session_set_limits(x->serve, &spec->limits);
-	spec->net = x->serve->options.no_room ? ROOM_NET_HOST : ROOM_NET_NONE;
+	spec->net = x->serve->provider == &subprocess_provider ? ROOM_NET_HOST : ROOM_NET_NONE;
 	spec->uid = x->uid;
 	spec->gid = x->gid;
-	spec->own_user = x->serve->options.no_room;
+	spec->own_user = !serve_has_rooms(x->serve);
 	spec->id = strdup(x->id);
 	spec->user = strdup("cloche");
 	spec->init_path = strdup(x->serve->self);
@@ -64,11 +64,11 @@ static int session_make_room(struct session *x, struct cloche_err *err)
 
 	room_spec_init(&spec);
 	rundir_make_id(x->id);
-	x->uid = x->serve->options.no_room ? geteuid() : SESSION_UID;
-	x->gid = x->serve->options.no_room ? getegid() : SESSION_UID;
+	x->uid = serve_has_rooms(x->serve) ? SESSION_UID : geteuid();
+	x->gid = serve_has_rooms(x->serve) ? SESSION_UID : getegid();
 	r = session_fill_spec(x, &spec, err);
-	/* The provider without isolation makes the session's home in there. */
-	if (r == 0 && x->serve->options.no_room)
+	/* Other providers make the session's home in there. */
+	if (r == 0 && !serve_has_rooms(x->serve))
 		r = sandbox_dir_make(&x->dir, x->id, err);
 	if (r == 0)
 		r = sandbox_dir_plan(&x->dir, x->serve->provider, &spec, err);

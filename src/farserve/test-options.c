@@ -57,7 +57,9 @@ static void others(void)
 	check_int(read_words(&o, "--listen", at, "--sleep", "2s"), 0);
 	check(o.sleep_usec == 2 * USEC_PER_SEC);
 	check_int(read_words(&o, "--listen", at, "--no-room", NULL), 0);
-	check(o.no_room);
+	check(o.no_room && !o.try_room);
+	check_int(read_words(&o, "--try-room", "--listen", at, NULL), 0);
+	check(o.try_room && !o.no_room);
 	check_int(read_words(&o, "--listen", at, "--max", "0"), -E_USAGE);
 	check_int(read_words(&o, "--listen", at, "--max", "1001"), -E_USAGE);
 	check_int(read_words(&o, "--listen", at, "--sleep", "x"), -E_USAGE);
