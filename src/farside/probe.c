@@ -41,7 +41,10 @@ static void probe_keep_native(void *user, const struct provider_check *c)
 			"ordinary user"},
 	};
 	struct provider_check kept = *c;
+	char *again = strstr(kept.remedy, "; then try cloche doctor");
 
+	if (again)
+		*again = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (strcmp(c->name, rows[i].name) == 0 && strstr(c->remedy, rows[i].words))
 			str_copy(kept.remedy, sizeof(kept.remedy), str_from(rows[i].remedy));

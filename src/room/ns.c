@@ -108,7 +108,7 @@ static int fail_at_limit(uint64_t flags, const char *what, struct cloche_err *er
 		err_hint(err,
 			"namespaces are used up, forbidden, or too deep in one another: sysctl "
 			"user.max_%s_namespaces shows the limit and, outside of every container, "
-			"can raise it",
+			"can raise it; then try cloche doctor",
 			strcmp(name, "*") == 0 ? "user" : name);
 	return r;
 }
