@@ -3,13 +3,20 @@
 #include "cli.h"
 #include "json_out.h"
 
+#include <cloche/project.h>
 #include <cloche/status.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { SOURCES_MAX = 2 };
 
 struct settings {
 	bool json;
+	const char *config;
+	cloche_sandbox *named[SOURCES_MAX]; /* each has a place, or none */
+	size_t named_n;
 };
 
 static void print_time(const char *what, uint64_t us)
@@ -44,6 +51,20 @@ static void print_unisolated(const cloche_status *s)
 	json_decref(document);
 }
 
+static void print_places(const cloche_status *s)
+{
+	for (size_t i = 0; s->places[i]; i++) {
+		const cloche_place_status *p = s->places[i];
+
+		printf("place %s", p->place);
+		if (p->provider[0])
+			printf(" (provider %s)", p->provider);
+		printf(": %s\n", p->answers ? "answers" : p->reason);
+		if (p->advice[0])
+			printf("  %s\n", p->advice);
+	}
+}
+
 static void status_print_text(const cloche_status *s)
 {
 	char size[32];
@@ -58,6 +79,7 @@ static void status_print_text(const cloche_status *s)
 		if (p->advice[0])
 			printf("  %s\n", p->advice);
 	}
+	print_places(s);
 	format_size(s->memory_bytes, size, sizeof(size));
 	printf("sandboxes that run: %zu, with %.0f %% of a cpu and %s of memory\n", s->sandboxes,
 		s->cpu_percent, size);
@@ -69,32 +91,97 @@ static void status_print_text(const cloche_status *s)
 	}
 }
 
+/* --- what names a place --- */
+
+static int status_load_place(cloche_sandbox *sb, cloche_err *err)
+{
+	const char *place = getenv("CLOCHE_PLACE");
+
+	return place && place[0] ? cloche_sandbox_set(sb, "place", place, err) : 0;
+}
+
+/* Nobody is asked for consent here. */
+static int status_load_config(cloche_sandbox *sb, const char *config, cloche_err *err)
+{
+	cloche_project *project = NULL;
+	int r;
+
+	if (config)
+		return cloche_sandbox_load_config(sb, config, err);
+	r = cloche_project_open(".", &project, err);
+	if (r == 0 && project)
+		r = cloche_project_apply(project, sb, NULL, err);
+	cloche_project_free(project);
+	return r;
+}
+
+/* The rest of the status is worth knowing nevertheless. */
+static void tell_unasked(const cloche_err *err)
+{
+	say("%s%s%s; if that names a place, it was not asked", err->message,
+		err->hint[0] ? "; " : "", err->hint);
+}
+
+static void name_places(struct settings *settings)
+{
+	const char *provider = getenv("CLOCHE_PROVIDER");
+
+	for (size_t i = 0; i < SOURCES_MAX; i++) {
+		cloche_err err = CLOCHE_ERR_INIT;
+		cloche_sandbox *sb = cloche_sandbox_new();
+
+		if (!sb)
+			return;
+		settings->named[settings->named_n++] = sb;
+		if (provider && provider[0] &&
+			cloche_sandbox_set(sb, "provider", provider, &err) < 0) {
+			tell_unasked(&err);
+			return;
+		}
+		if ((i == 0 ? status_load_place(sb, &err)
+			    : status_load_config(sb, settings->config, &err)) < 0)
+			tell_unasked(&err);
+	}
+}
+
 static int main_status(void *ctx, const struct operands *operands, cloche_err *err)
 {
-	const struct settings *settings = ctx;
+	struct settings *settings = ctx;
 	cloche_status *s = NULL;
 	bool ok = true;
 	int r = cloche_status_read(&s, err);
 
-	if (s && settings->json)
+	if (r == 0) {
+		name_places(settings);
+		r = cloche_status_ask_places(
+			s, (const cloche_sandbox *const *)settings->named, settings->named_n, err);
+	}
+	if (r == 0 && settings->json)
 		ok = json_print_text(s->json);
-	else if (s)
+	else if (r == 0)
 		status_print_text(s);
 	cloche_status_free(s);
+	for (size_t i = 0; i < settings->named_n; i++)
+		cloche_sandbox_free(settings->named[i]);
 	return r < 0 ? r : ok ? 0 : EXIT_CLOCHE;
 }
 
 static const struct option options[] = {
+	{"config", 0, "FILE",
+		"ask the place that FILE names (default: .cloche/sandbox.yaml, else\n"
+		".airut/sandbox.yaml, if you consented to it)",
+		.at = offsetof(struct settings, config)},
 	{"json", 0, NULL, "print one JSON document", .at = offsetof(struct settings, json)},
 	{0},
 };
 
 const struct command command_status = {
 	.name = "status",
-	.summary = "how things stand: providers, sandboxes that run, the last cleanup",
-	.synopsis = "[--json]",
-	.text = "Says which providers work here and why others do not, what running sandboxes\n"
-		"use, and when the remains of crashed sandboxes were last removed.",
+	.summary = "how things stand: providers, places, sandboxes that run, the last cleanup",
+	.synopsis = "[--config FILE] [--json]",
+	.text = "Says which providers work here and why others do not, whether the places answer\n"
+		"that CLOCHE_PLACE and the configuration name, what running sandboxes use, and\n"
+		"when the remains of crashed sandboxes were last removed.",
 	.tables = {&(const struct option_table){"Options", options}},
 	.no_operands = true,
 	.ctx = &(struct settings){0},

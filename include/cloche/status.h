@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "error.h"
+#include "sandbox.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +35,17 @@ typedef void (*cloche_provider_fn)(const cloche_provider_status *provider, void 
  * Each installed container engine takes about a tenth of a second. */
 CLOCHE_API void cloche_provider_each(cloche_provider_fn fn, void *user);
 
+/* A place on another machine, or wherever a provider's program leads. */
+typedef struct cloche_place_status {
+	size_t size;          /* of this struct in the library: later versions append members */
+	const char *place;    /* as --place names it */
+	const char *provider; /* that makes rooms there; "" if none is named for it */
+	bool answers;
+	const char *reason; /* why it counts as not answering; "" if it answers */
+	const char *advice; /* what to do about that; "" if there is nothing to say */
+	uint64_t silent_us; /* how long nothing answered; 0 if something did, if only to refuse */
+} cloche_place_status;
+
 /* A snapshot of all of this, with the resource usage of the running sandboxes. It belongs to one
  * thread; everything in it is borrowed until it is freed. */
 typedef struct cloche_status {
@@ -52,11 +64,21 @@ typedef struct cloche_status {
 	const char *cleanup_error; /* "" if there was none */
 	const char *json;          /* one document, with AgentGate's names where it has them
 				    * (cloche-status(1)) */
+	/* Those of cloche_status_ask_places(), without repetitions; NULL after the last. */
+	const cloche_place_status *const *places;
 } cloche_status;
 
 /* Read the status. This measures the running sandboxes twice, 0.2 seconds apart, to find their CPU
  * usage. The caller frees *ret. */
 CLOCHE_API int cloche_status_read(cloche_status **ret, cloche_err *err);
+/* Ask the place of each of these sandboxes (their options "place" and "provider"; one without a
+ * place is left out) whether its provider reaches it, and add the answers to the status and to its
+ * document. All are asked at once. One that has said nothing for five seconds is told as not
+ * answering, and does not hold up the others. Nothing is brought to a place, and no room is made
+ * there: cloche_doctor_place() examines one. provider ssh keeps its connection for a minute. At
+ * most 64 different places: CLOCHE_E_LIMIT. The sandboxes are borrowed for the call. */
+CLOCHE_API int cloche_status_ask_places(
+	cloche_status *status, const cloche_sandbox *const *sandboxes, size_t n, cloche_err *err);
 /* Free the status. NULL is allowed. */
 CLOCHE_API void cloche_status_free(cloche_status *status);
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -27,6 +28,29 @@ static void probe_keep(void *user, const struct provider_check *c)
 		found->checks[found->n++] = *c;
 }
 
+/* Here nobody has the options of a run, and what a room elsewhere lacks is another thing. */
+static void probe_keep_native(void *user, const struct provider_check *c)
+{
+	static const struct {
+		const char *name, *words, *remedy;
+	} rows[] = {
+		{"overlay", "--root DIR", "rooms of other places do not need it"},
+		{"idmapped mounts", "--no-workspace",
+			"~/.cache/cloche-far, where rooms are made, has to be on ext4, xfs, "
+			"btrfs or tmpfs (in a container: on a volume); or use the account of an "
+			"ordinary user"},
+	};
+	struct provider_check kept = *c;
+	char *again = strstr(kept.remedy, "; then try cloche doctor");
+
+	if (again)
+		*again = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (strcmp(c->name, rows[i].name) == 0 && strstr(c->remedy, rows[i].words))
+			str_copy(kept.remedy, sizeof(kept.remedy), str_from(rows[i].remedy));
+	probe_keep(user, &kept);
+}
+
 /* Where rooms are made; idmapped mounts are tried there. */
 static void probe_directory(struct probe_found *found)
 {
@@ -37,7 +61,7 @@ static void probe_directory(struct probe_found *found)
 	if (!c.works) {
 		str_copy(c.detail, sizeof(c.detail), str_from(err.message));
 		str_copy(c.remedy, sizeof(c.remedy),
-			STR("rooms are made in ~/.cache/cloche-far there: it has to belong to the "
+			STR("~/.cache/cloche-far, where rooms are made, has to belong to the "
 			    "account, and to be private"));
 	} else if (!getcwd(c.detail, sizeof(c.detail))) {
 		c.detail[0] = '\0';
@@ -88,7 +112,7 @@ static int probe_report(void)
 	if (uname(&u) < 0)
 		return -errno;
 	probe_directory(&found);
-	native_provider.doctor(probe_keep, &found);
+	native_provider.doctor(probe_keep_native, &found);
 	probe_in_place(&found);
 	for (size_t i = 0; i < found.n; i++)
 		checks[i] = probe_put(&found.checks[i]);

@@ -243,8 +243,11 @@ int provider_name_choose(const char *name, const char **ret, struct cloche_err *
 	if (find_in(names_lacking, ARRAY_SIZE(names_lacking), name) &&
 		!(path = provider_program_find(name, NULL))) {
 		err_set(err, E_UNSUPPORTED, "provider %s is not part of this version", name);
-		err_hint(err, "use --provider %s; \"cloche doctor\" says whether it works here",
-			names_here[0]);
+		err_hint(err,
+			"for a room elsewhere use --provider ssh --place HOST, or a "
+			"program " PROVIDER_PROGRAM
+			"%s of your own; for one here use --provider %s",
+			name, names_here[0]);
 		return -E_UNSUPPORTED;
 	}
 	/* A registered name is known to this process alone. */

@@ -143,7 +143,7 @@ int provider_about(const struct provider *p, struct provider_about *ret, struct 
 
 int provider_check_place(const struct provider *p, const char *place, struct cloche_err *err)
 {
-	if (!place || p->probe_place)
+	if (!place || p->ask_place)
 		return 0;
 	err_set(err, E_UNSUPPORTED, "provider %s makes rooms on this machine alone, not at %s",
 		p->name, place);
@@ -159,13 +159,12 @@ int provider_doctor_place(const struct provider *p, const char *place, provider_
 	return r == 0 ? p->doctor_place(p, place, fn, user, err) : r;
 }
 
-int provider_about_place(const struct provider *p, const char *place, struct provider_about *ret,
-	struct cloche_err *err)
+int provider_ask_place(const struct provider *p, const char *place, int patience_sec,
+	struct provider_asked **ret, struct cloche_err *err)
 {
 	int r = provider_check_place(p, place, err);
 
-	*ret = (struct provider_about){0};
-	return r == 0 && place ? p->probe_place(p, place, ret, err) : r;
+	return r == 0 ? p->ask_place(p, place, patience_sec, ret, err) : r;
 }
 
 struct room *room_free(struct room *r)

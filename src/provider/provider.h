@@ -108,6 +108,9 @@ struct provider_about {
 	char doubt[512];   /* what could not be tried, and how to find out */
 };
 
+/* A place that was asked something; its provider knows what is in it. */
+struct provider_asked;
+
 struct provider {
 	const char *name; /* "native" */
 	const char *path; /* of the provider's program; NULL: it is part of this one */
@@ -116,9 +119,14 @@ struct provider {
 	/* Return 0 if a room could be made here, or an error that names the blocker and hints at
 	 * the remedy. Store in ret, which is empty, what it learns. */
 	int (*probe)(const struct provider *p, struct provider_about *ret, struct cloche_err *err);
-	/* The same for a room in another place; NULL: this provider has no places. */
-	int (*probe_place)(const struct provider *p, const char *place, struct provider_about *ret,
-		struct cloche_err *err);
+	/* Begin to ask the same of another place, without waiting for its answer, so that one that
+	 * says nothing holds up no other. NULL: this provider has no places. */
+	int (*ask_place)(const struct provider *p, const char *place, int patience_sec,
+		struct provider_asked **ret, struct cloche_err *err);
+	/* Wait for the answer, and free asked. Return as probe does, or 1 if nothing answered in
+	 * that time. */
+	int (*hear_place)(
+		struct provider_asked *asked, struct provider_about *ret, struct cloche_err *err);
 
 	/* Append lines of text that name what create might come to own on the host (a cgroup, a
 	 * container), for a record that is written before create is called. Append nothing if
@@ -230,9 +238,10 @@ _warn_unused_ int provider_about(
 /* Fail if place is not NULL and the provider has no places. */
 _warn_unused_ int provider_check_place(
 	const struct provider *p, const char *place, struct cloche_err *err);
-/* Probe a place. */
-_warn_unused_ int provider_about_place(const struct provider *p, const char *place,
-	struct provider_about *ret, struct cloche_err *err);
+/* Ask a place whether a room could be made there; *ret is for p->hear_place(), which has to be
+ * called. Fail if the provider has no places. */
+_warn_unused_ int provider_ask_place(const struct provider *p, const char *place, int patience_sec,
+	struct provider_asked **ret, struct cloche_err *err);
 
 /* Examine a place. */
 _warn_unused_ int provider_doctor_place(const struct provider *p, const char *place,

@@ -85,7 +85,8 @@ static void aliases_are_resolved(void)
 		{"podman", "podman", "podman"}, {"none", "subprocess", "subprocess"},
 		{"local", "subprocess", "subprocess"}, {"landlock", "landlock", "landlock"},
 		{"auto+subprocess", "auto+subprocess", "auto+subprocess"},
-		{"srt", "native", "native"}, {"e2b", "e2b", NULL}};
+		{"srt", "native", "native"}, {"e2b", "e2b", NULL},
+		{"cloudflare", "cloudflare", NULL}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *name = "", *chosen = NULL;
@@ -95,6 +96,8 @@ static void aliases_are_resolved(void)
 		check_int(provider_name_choose(rows[i].named, &chosen, &err),
 			rows[i].chosen ? 0 : -E_UNSUPPORTED);
 		check(rows[i].chosen || strstr(err.message, rows[i].name) != NULL);
+		/* It names what does the same, not only something else. */
+		check(rows[i].chosen || strstr(err.hint, "--provider ssh --place HOST") != NULL);
 		check_z(chosen ? chosen : "", rows[i].chosen ? rows[i].chosen : "");
 	}
 }

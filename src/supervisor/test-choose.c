@@ -68,15 +68,15 @@ static int create(struct supervisor *s, const struct provider *p, struct cloche_
 	return err_set(err, E_SYSTEM, "%s fails", p->name);
 }
 
-static int probe_place(const struct provider *p, const char *place, struct provider_about *ret,
-	struct cloche_err *err)
+static int ask_place(const struct provider *p, const char *place, int patience_sec,
+	struct provider_asked **ret, struct cloche_err *err)
 {
 	return 0;
 }
 
 static const struct provider providers[] = {{.name = "native", .probe = probe},
 	{.name = "podman", .probe = probe},
-	{.name = "docker", .probe = probe, .probe_place = probe_place},
+	{.name = "docker", .probe = probe, .ask_place = ask_place},
 	{.name = PROVIDER_UNSANDBOXED, .probe = probe},
 	{.name = PROVIDER_LANDLOCK, .probe = probe}};
 

@@ -89,6 +89,18 @@ _warn_unused_ int manager_start_thread(cloche_manager *m, struct cloche_err *err
 /* Set whether the manager cleans up when the process exits. */
 _warn_unused_ int manager_set_at_exit(cloche_manager *m, bool wanted, struct cloche_err *err);
 
+/* --- places.c: whether other places answer --- */
+
+struct places;
+/* Ask the places of these sandboxes, each once, at the same time. Fail only for lack of memory, if
+ * there are too many, or if the job was cancelled. */
+_warn_unused_ int places_ask(const cloche_sandbox *const *sandboxes, size_t n, struct places **ret,
+	struct cloche_err *err);
+/* Return what they said: borrowed, NULL after the last. */
+const cloche_place_status *const *places_list(const struct places *p);
+json_t *places_describe(const struct places *p);
+void places_free(struct places *p);
+
 /* --- status.c: the status of everything --- */
 
 /* Add a member (taken) to the document. NULL means out of memory, and fails as such. */

@@ -37,6 +37,7 @@ struct status {
 	size_t n;
 	bool no_memory;
 	struct cleanup cleanup;
+	struct places *places; /* NULL: none was asked */
 	json_t *document;
 	char *json;
 };
@@ -198,10 +199,12 @@ static double in_mb(uint64_t bytes)
 
 static void tell(struct status *s)
 {
+	static const cloche_place_status *const no_places[] = {NULL};
 	cloche_status *told = &s->told;
 
 	*told = (cloche_status){.size = sizeof(*told),
 		.providers = s->list,
+		.places = no_places,
 		.sandboxes = s->n,
 		.cleanup_us = s->cleanup.at_usec,
 		.cleanup_error_us = s->cleanup.error_at,
@@ -335,6 +338,21 @@ int cloche_status_read(cloche_status **ret, cloche_err *err)
 	return r;
 }
 
+int cloche_status_ask_places(
+	cloche_status *told, const cloche_sandbox *const *sandboxes, size_t n, cloche_err *err)
+{
+	struct status *s = container_of(told, struct status, told);
+	struct places *places = NULL;
+	int r = places_ask(sandboxes, n, &places, err);
+
+	if (r < 0)
+		return r;
+	places_free(s->places);
+	s->places = places;
+	told->places = places_list(places);
+	return status_add(told, "places", places_describe(places), err);
+}
+
 void cloche_status_free(cloche_status *told)
 {
 	struct status *s;
@@ -347,6 +365,7 @@ void cloche_status_free(cloche_status *told)
 	free(s->sandboxes);
 	free(s->providers);
 	free(s->list);
+	places_free(s->places);
 	strv_free(s->names);
 	json_decref(s->document);
 	free(s->json);

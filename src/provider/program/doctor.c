@@ -29,6 +29,16 @@ static void doctor_copy(char ret[PROVIDER_TEXT_MAX], struct str text)
 			*c = '?';
 }
 
+/* What to do is said by the other machine, and is to be done there. */
+static void doctor_copy_remedy(char ret[PROVIDER_TEXT_MAX], struct str remedy)
+{
+	char text[PROVIDER_TEXT_MAX];
+
+	doctor_copy(text, remedy);
+	if (text[0])
+		snprintf(ret, PROVIDER_TEXT_MAX, "there: %.*s", PROVIDER_TEXT_MAX - 8, text);
+}
+
 static void doctor_tell(const struct doctor *d, const char *name, const char *detail)
 {
 	struct provider_check c = {.name = name, .works = true, .required = true};
@@ -86,7 +96,7 @@ static void doctor_tell_all(const struct doctor *d, const struct far_probe *p)
 		doctor_copy(text, from->name);
 		c.name = text;
 		doctor_copy(c.detail, from->detail);
-		doctor_copy(c.remedy, from->remedy);
+		doctor_copy_remedy(c.remedy, from->remedy);
 		d->fn(d->user, &c);
 	}
 }

@@ -104,6 +104,14 @@ _warn_unused_ int describe_far(
 int program_doctor_place(const struct provider *p, const char *place, provider_check_fn fn,
 	void *user, struct cloche_err *err);
 
+/* --- place.c --- */
+/* Store what a program has said of itself in its answer to probe. */
+void program_tell_about(const struct words_answer *answer, struct provider_about *ret);
+int program_ask_place(const struct provider *p, const char *place, int patience_sec,
+	struct provider_asked **ret, struct cloche_err *err);
+int program_hear_place(
+	struct provider_asked *asked, struct provider_about *ret, struct cloche_err *err);
+
 /* --- inside.c --- */
 enum { INSIDE_PLACE_MAX = 128 };
 /* Write the path at which the program has to mount the source of mount i, in a directory that is

@@ -86,6 +86,19 @@ void process_pass_on(struct process_words *words)
 	}
 }
 
+static void write_some(struct process *run)
+{
+	ssize_t n = send(run->to, run->ask.request.p, run->ask.request.n, MSG_NOSIGNAL);
+
+	if (n > 0)
+		run->ask.request = str_from_index(run->ask.request, (size_t)n);
+	/* The program may answer without reading everything. */
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		run->ask.request = STR_NULL;
+	if (run->ask.request.n == 0 && !run->ask.far)
+		run->to = fd_close(run->to);
+}
+
 int process_begin(struct process *ret, const struct provider *p, const struct process_ask *ask,
 	struct cloche_err *err)
 {
@@ -129,20 +142,9 @@ int process_begin(struct process *ret, const struct provider *p, const struct pr
 	ret->words = (struct process_words){.fd = TAKE_FD(words), .left = WORDS_MAX};
 	ret->to = TAKE_FD(to);
 	ret->from = TAKE_FD(from);
+	/* So that it can work while the caller waits for others. */
+	write_some(ret);
 	return 0;
-}
-
-static void write_some(struct process *run)
-{
-	ssize_t n = send(run->to, run->ask.request.p, run->ask.request.n, MSG_NOSIGNAL);
-
-	if (n > 0)
-		run->ask.request = str_from_index(run->ask.request, (size_t)n);
-	/* The program may answer without reading everything. */
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		run->ask.request = STR_NULL;
-	if (run->ask.request.n == 0 && !run->ask.far)
-		run->to = fd_close(run->to);
 }
 
 static int read_some(struct process *run)
@@ -193,23 +195,25 @@ static bool has_given_up(const struct process *run)
 }
 
 /* Return 1 if the program has ended after its answer or has become a stream, 2 if other is
- * readable, 0 if neither, or -errno. */
+ * readable, 0 if neither, or -errno. The caller may have waited for others until the time was over,
+ * so what is there of the answer then still counts: WORDS_ANSWER_MAX at most. */
 static int talk(struct process *run, int other)
 {
 	struct pollfd p[] = {{.fd = run->answered ? run->pidfd : run->from, .events = POLLIN},
 		{.fd = run->ask.request.n ? run->to : -1, .events = POLLOUT},
 		{.fd = other, .events = POLLIN}, {.fd = run->words.fd, .events = POLLIN}};
 	uint64_t now = clock_mono_usec(), left;
+	bool late = now >= run->until;
 	int r;
 
-	if (now >= run->until)
-		return -ETIMEDOUT;
 	if (has_given_up(run))
 		return -ECANCELED;
-	left = (run->until - now) / USEC_PER_MSEC + 1;
+	left = late ? 0 : (run->until - now) / USEC_PER_MSEC + 1;
+	if (late)
+		p[1].fd = p[2].fd = p[3].fd = -1;
 	r = job_wait(p, ARRAY_SIZE(p), (int)(may_give_up(run) ? MIN(left, LOOK_MSEC) : left));
 	if (r <= 0)
-		return r;
+		return r == 0 && late ? -ETIMEDOUT : r;
 	if (p[1].revents)
 		write_some(run);
 	if (p[3].revents)

@@ -50,24 +50,15 @@ static int ask_about(const struct provider *p, const char *verb, const struct de
 		ret, err);
 }
 
-static int program_probe_place(const struct provider *p, const char *place,
-	struct provider_about *ret, struct cloche_err *err)
-{
-	struct words_answer answer;
-	int r = ask_about(p, "probe", &(struct describe_which){.place = place}, NULL, PROBE_SEC,
-		&answer, err);
-
-	if (r < 0)
-		return r;
-	snprintf(ret->version, sizeof(ret->version), "%s", answer.version);
-	snprintf(ret->doubt, sizeof(ret->doubt), "%s", answer.hint);
-	return 0;
-}
-
 static int program_probe(
 	const struct provider *p, struct provider_about *ret, struct cloche_err *err)
 {
-	return program_probe_place(p, NULL, ret, err);
+	struct words_answer answer;
+	int r = ask_about(p, "probe", &(struct describe_which){0}, NULL, PROBE_SEC, &answer, err);
+
+	if (r == 0)
+		program_tell_about(&answer, ret);
+	return r;
 }
 
 /* In a record, before the settings, none of which is called so. */
@@ -378,7 +369,8 @@ static int program_create(const struct provider *p, const struct room_spec *spec
 const struct provider program_provider = {
 	.limits = program_limits,
 	.probe = program_probe,
-	.probe_place = program_probe_place,
+	.ask_place = program_ask_place,
+	.hear_place = program_hear_place,
 	.doctor_place = program_doctor_place,
 	.plan = program_plan,
 	.create = program_create,

@@ -2,6 +2,7 @@
 /* Programs that become a stream, and those that do not. */
 #include "base/fd.h"
 #include "provider/program/operations.h"
+#include "provider/provider.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -110,6 +111,83 @@ static void its_input_ends_as_a_pipe_does(void)
 	s.to = fd_close(s.to);
 	check_bytes(s.from, "all\n");
 	(void)process_stream_end(&s);
+}
+
+/* Begin, with no time at all, and wait until the program has ended or cannot go on by itself. */
+static int ask_late(const char *script, bool far, bool ends, struct words_answer *answer)
+{
+	struct provider p = write_program(script);
+	struct process run;
+
+	err_clear(&err);
+	must(process_begin(&run, &p,
+		     &(struct process_ask){.verb = "create", .request = STR(REQUEST), .far = far},
+		     &err) == 0);
+	if (ends)
+		check_int(poll(&(struct pollfd){.fd = run.pidfd, .events = POLLIN}, 1, 20000), 1);
+	else
+		check_int(poll(&(struct pollfd){.fd = run.from, .events = POLLIN}, 1, 20000), 1);
+	return process_end(&run, answer, &err);
+}
+
+/* Whoever asks many hears each of them late: it has had its request at once, and its answer counts.
+ */
+static void an_answer_that_is_there_is_not_late(void)
+{
+	struct words_answer a;
+
+	check_int(ask_late(HEAR "echo version 7\necho ok\n", false, true, &a), 0);
+	check(a.ok);
+	check_z(a.version, "7");
+	check_int(ask_late(HEAR "echo error no\nexit 1\n", false, true, &a), -E_UNSUPPORTED);
+	check_z(err.message, "provider mine: no");
+	check_int(
+		ask_late(HEAR "echo version 7\nexec sleep 1000\n", false, false, &a), -E_PROTOCOL);
+	check_z(err.message, "provider mine did not answer create in 0 s");
+}
+
+/* However much it says, and wherever. */
+static void nobody_talks_on_after_the_time(void)
+{
+	struct words_answer a;
+
+	check_int(ask_late("exec yes x\n", false, false, &a), -E_PROTOCOL);
+	check_int(ask_late("exec yes x\n", true, false, &a), -E_PROTOCOL);
+	check_int(ask_late("echo x\nexec yes x >&2\n", true, false, &a), -E_PROTOCOL);
+	check_z(err.message, "provider mine did not answer create in 0 s");
+}
+
+static int ask_place(const char *script, int patience_sec, struct provider_about *about)
+{
+	struct provider p = write_program(script);
+	struct provider_asked *asked = NULL;
+
+	err_clear(&err);
+	must(provider_ask_place(&p, "me@there", patience_sec, &asked, &err) == 0);
+	return p.hear_place(asked, about, &err);
+}
+
+static void a_place_is_asked(void)
+{
+	struct provider native = {.name = "native"};
+	struct provider_asked *asked = NULL;
+	struct provider_about about;
+
+	check_int(ask_place("while read -r key rest; do\n"
+			    "case $key in place) echo version $rest;; far) echo error x; exit 1;; "
+			    "end) break;; esac\ndone\necho hint try\necho ok\n",
+			  20, &about),
+		0);
+	check_z(about.version, "me@there");
+	check_z(about.doubt, "try");
+	check_int(ask_place("echo hint try\necho error it is down\nexit 1\n", 20, &about),
+		-E_UNSUPPORTED);
+	check_z(err.message, "it is down");
+	check_z(err.hint, "try");
+	check_int(ask_place("exec sleep 1000\n", 0, &about), 1);
+	check_int(err.code, 0);
+	check_int(provider_ask_place(&native, "there", 1, &asked, &err), -E_UNSUPPORTED);
+	check(!asked);
 }
 
 static void all_of_its_group_ends(void)
@@ -282,6 +360,9 @@ int main(void)
 	run_test(a_program_becomes_the_stream);
 	run_test(no_byte_of_the_stream_is_lost);
 	run_test(its_input_ends_as_a_pipe_does);
+	run_test(an_answer_that_is_there_is_not_late);
+	run_test(nobody_talks_on_after_the_time);
+	run_test(a_place_is_asked);
 	run_test(all_of_its_group_ends);
 	run_test(other_answers_are_as_ever);
 	run_test(what_it_says_besides_is_safe_and_bounded);
