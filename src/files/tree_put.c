@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/strset.h"
 #include "files/beneath.h"
+#include "files/mode.h"
 #include "files/replace.h"
 #include "files/tree.h"
 
@@ -91,13 +92,15 @@ static struct str split_last(struct str path, char name[BENEATH_NAME_MAX + 1])
 static int set_attributes(const struct tree_put *t, int fd, const struct attributes *a, mode_t mask)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, a->mtime};
+	int r;
 
 	if (t->o.owners && a->uid < UINT32_MAX && a->gid < UINT32_MAX &&
 		fchown(fd, (uid_t)a->uid, (gid_t)a->gid) < 0 && errno != EPERM && errno != EINVAL)
 		return -errno;
 	/* A file system without modes keeps its own. */
-	if (fchmod(fd, a->mode & mask & ~t->o.closed) < 0 && errno != EPERM)
-		return -errno;
+	r = files_set_mode(fd, a->mode & mask & ~t->o.closed);
+	if (r < 0 && r != -EPERM)
+		return r;
 	return futimens(fd, times) < 0 && errno != EPERM ? -errno : 0;
 }
 

@@ -2,6 +2,7 @@
 /* Operations that move data. */
 #include "base/fd.h"
 #include "base/hash.h"
+#include "files/mode.h"
 #include "files/replace.h"
 #include "files/tree.h"
 #include "fileworker/serve_internal.h"
@@ -139,9 +140,9 @@ static int write_directly(struct server *s, const struct files_request *q, const
 		r = -errno;
 	else if (!S_ISREG(st.st_mode))
 		r = not_regular(&st, e);
-	else if (q->mode != FILES_KEEP_MODE && fchmod(fd, q->mode) < 0)
-		r = -errno;
-	else if (!(q->flags & FILES_APPEND) && ftruncate(fd, 0) < 0)
+	else if (q->mode != FILES_KEEP_MODE)
+		r = files_set_mode(fd, q->mode);
+	if (r == 0 && !(q->flags & FILES_APPEND) && ftruncate(fd, 0) < 0)
 		r = -errno;
 	return take_data(s, write_some, &fd, r, e);
 }
@@ -155,12 +156,12 @@ static int dress(const struct files_request *q, const struct stat *old, int fd)
 	if (old && fchown(fd, old->st_uid, old->st_gid) < 0 && errno != EPERM && errno != EINVAL)
 		return -errno;
 	if (q->mode != FILES_KEEP_MODE)
-		return fchmod(fd, q->mode) < 0 ? -errno : 0;
+		return files_set_mode(fd, q->mode);
 	if (old)
-		return fchmod(fd, old->st_mode & 0777) < 0 ? -errno : 0;
+		return files_set_mode(fd, old->st_mode & 0777);
 	mask = umask(0);
 	umask(mask);
-	return fchmod(fd, 0666 & ~mask) < 0 ? -errno : 0;
+	return files_set_mode(fd, 0666 & ~mask);
 }
 
 /* Write a temporary file next to the old one, which it replaces at the end. */
@@ -236,8 +237,8 @@ static int small_create(
 
 	if (r == 0)
 		r = fd_write_all(new.fd, m->data.p, m->data.n);
-	if (r == 0 && !keep && fchmod(new.fd, m->mode) < 0)
-		r = -errno;
+	if (r == 0 && !keep)
+		r = files_set_mode(new.fd, m->mode);
 	if (r == 0)
 		r = replace_commit(&new, name, false);
 	if (r != -ENOENT || w->named)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on names: what there is, and changes to it. */
 #include "base/fd.h"
+#include "files/mode.h"
 #include "fileworker/serve_internal.h"
 #include "fs/fs.h"
 
@@ -14,7 +15,7 @@
 #define RENAME_NOREPLACE 1
 #endif
 
-enum { ENTRIES_BYTES = 48 * 1024, NR_FCHMODAT2 = 452 };
+enum { ENTRIES_BYTES = 48 * 1024 };
 
 static int find(struct server *s, struct str path, unsigned flags, struct beneath *ret)
 {
@@ -227,7 +228,6 @@ int serve_chmod(struct server *s, const struct files_request *q, struct files_er
 {
 	_cleanup_(beneath_donep) struct beneath at = BENEATH_NULL;
 	_cleanup_fd_ int fd = -1;
-	char path[40];
 	struct stat st;
 	int r = find(s, q->path, BENEATH_FOLLOW, &at);
 
@@ -238,12 +238,7 @@ int serve_chmod(struct server *s, const struct files_request *q, struct files_er
 		return -errno;
 	if (S_ISLNK(st.st_mode))
 		return -ELOOP; /* a link has just taken its place */
-	if (syscall(NR_FCHMODAT2, fd, "", q->mode, AT_EMPTY_PATH) == 0)
-		return 0;
-	if (errno != ENOSYS && errno != EINVAL)
-		return -errno;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return fchmodat(AT_FDCWD, path, q->mode, 0) < 0 ? -errno : 0;
+	return files_set_mode(fd, q->mode);
 }
 
 int serve_symlink(struct server *s, const struct files_request *q, struct files_error *e)
