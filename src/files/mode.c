@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: in a room whose walls are Landlock, a call that changes a mode waits for the
  * guard, which looks into the caller to see what it means. The file worker hides from the room's
- * processes, so the guard may not look, and refuses with EACCES, which the kernel does not say of an
- * open file. The change is then made by a child that holds the file alone and does not hide. */
+ * processes, so the guard may not look, and refuses with EACCES, which the kernel does not say of
+ * an open file. The change is then made by a child that holds the file alone and does not hide. */
 #include "files/mode.h"
 #include "base/fd.h"
 
