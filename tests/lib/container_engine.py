@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for docker, for workerd's containers: the few calls of docker's API that workerd makes, over a unix socket.
-A container is a real process, which `begin` starts; what stands beside it and carries its connections is here."""
+"""What workerd's containers need of docker's API, over a unix socket: Engine has it itself, and a container is a real
+process, which `begin` starts; Relay hands it on to a real docker. What stands beside a container and carries its
+connections is here for both, as the image that does this elsewhere cannot be had. Run as a program, it is that."""
 import contextlib
+import http.client
 import http.server
 import json
 import os
@@ -12,6 +14,7 @@ import threading
 import urllib.parse
 
 SIDE = "-proxy"  # the end of the name of what stands beside a container
+SIDE_PORT = 39001
 
 
 def copy(a, b):
@@ -43,9 +46,8 @@ class Side(http.server.BaseHTTPRequestHandler):
 
     def do_CONNECT(self):
         self.close_connection = True
-        box = self.server.engine.boxes.get(self.server.leads_to)
         try:
-            there = socket.create_connection(("127.0.0.1", box.ports[int(self.path.rsplit(":", 1)[1])]), timeout=60)
+            there = socket.create_connection(("127.0.0.1", self.server.find(int(self.path.rsplit(":", 1)[1]))), timeout=60)
         except (OSError, KeyError, AttributeError):
             self.send_error(502)
             return
@@ -75,7 +77,7 @@ class Box:
         if self.name.endswith(SIDE):
             self.side = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Side)
             self.side.daemon_threads = True
-            self.side.engine, self.side.leads_to = engine, self.name[:-len(SIDE)]
+            self.side.find = lambda port: engine.boxes.get(self.name[:-len(SIDE)]).ports[port]
             threading.Thread(target=self.side.serve_forever, args=(0.05,), daemon=True).start()
             return
         self.process, self.ports = engine.begin(dict(e.split("=", 1) for e in self.asked.get("Env") or []))
@@ -94,8 +96,9 @@ class Box:
             self.side.server_close()
             self.side = None
         if self.process:
-            self.process.kill()
-            self.process.wait()
+            # What of it is this machine's (a container would take its control groups along) it removes itself.
+            self.process.terminate()
+            self.process.wait(60)
         self.over.set()
 
 
@@ -108,8 +111,8 @@ class Calls(http.server.BaseHTTPRequestHandler):
     def address_string(self):
         return "unix"
 
-    def say(self, status, what=None):
-        text = b"" if what is None else json.dumps(what).encode()
+    def say(self, status, what):
+        text = b"" if what is None else what if isinstance(what, bytes) else json.dumps(what).encode()
         self.send_response(status)
         if text:
             self.send_header("Content-Type", "application/json")
@@ -128,33 +131,18 @@ class Calls(http.server.BaseHTTPRequestHandler):
         return b"".join(pieces)
 
     def call(self):
-        engine = self.server.engine
-        url = urllib.parse.urlsplit(self.path)
-        body = self.body()
-        path = re.sub(r"^/v1\.\d+", "", url.path)
-        if path == "/networks/bridge":
-            self.say(200, {"IPAM": {"Config": [{"Subnet": "127.0.0.0/8", "Gateway": "127.0.0.1"}]}})
-            return
-        found = re.fullmatch(r"/containers/([\w.-]+)(?:/(\w+))?", path)
-        if not found:
-            self.say(404, {"message": "no such call"})
-            return
-        with engine.lock:
-            status, what, box = engine.act(self.command, found.group(1), found.group(2), url.query, body)
-        if found.group(2) == "wait" and box:
-            box.over.wait()
-            what = {"StatusCode": box.process.returncode if box.process and box.process.returncode is not None else 0}
+        status, what = self.server.engine.answer(self.command, self.path, self.body())
         with contextlib.suppress(ConnectionError):  # it does not wait for all answers
             self.say(status, what)
 
     do_GET = do_POST = do_DELETE = do_PUT = call
 
 
-class Engine:
-    """begin(env): starts a container's process; returns it and {its port inside: where it listens on loopback}."""
+class Socket:
+    """A server at a path, which asks answer(method, path, body)."""
 
-    def __init__(self, path, begin):
-        self.path, self.begin, self.boxes, self.lock = path, begin, {}, threading.Lock()
+    def __init__(self, path):
+        self.path = path
 
     def __enter__(self):
         self.server = socketserver.ThreadingUnixStreamServer(self.path, Calls)
@@ -166,15 +154,61 @@ class Engine:
     def __exit__(self, *_):
         self.server.shutdown()
         self.server.server_close()
+        os.unlink(self.path)
+
+
+class Relay(Socket):
+    """change(name, asked): what a container is made with instead."""
+
+    def __init__(self, path, docker, change):
+        super().__init__(path)
+        self.docker, self.change = docker, change
+
+    def answer(self, method, path, body):
+        if method == "POST" and "/containers/create" in path:
+            name = urllib.parse.parse_qs(urllib.parse.urlsplit(path).query)["name"][0]
+            body = json.dumps(self.change(name, json.loads(body))).encode()
+        there = http.client.HTTPConnection("docker")
+        there.sock = socket.socket(socket.AF_UNIX)
+        with contextlib.closing(there):
+            there.sock.connect(self.docker)
+            there.request(method, path, body or None, {"Content-Type": "application/json"})
+            answer = there.getresponse()
+            return answer.status, answer.read()
+
+
+class Engine(Socket):
+    """begin(env): starts a container's process; returns it and {its port inside: where it listens on loopback}."""
+
+    def __init__(self, path, begin):
+        super().__init__(path)
+        self.begin, self.boxes, self.lock = begin, {}, threading.Lock()
+
+    def __exit__(self, *how):
+        super().__exit__(*how)
         with self.lock:
             for box in self.boxes.values():
                 box.end()
-        os.unlink(self.path)
 
     def running(self):
         """Processes of containers."""
         with self.lock:
             return [b.process for b in self.boxes.values() if b.process and b.process.poll() is None]
+
+    def answer(self, method, path, body):
+        url = urllib.parse.urlsplit(path)
+        path = re.sub(r"^/v1\.\d+", "", url.path)
+        if path == "/networks/bridge":
+            return 200, {"IPAM": {"Config": [{"Subnet": "127.0.0.0/8", "Gateway": "127.0.0.1"}]}}
+        found = re.fullmatch(r"/containers/([\w.-]+)(?:/(\w+))?", path)
+        if not found:
+            return 404, {"message": "no such call"}
+        with self.lock:
+            status, what, box = self.act(method, found.group(1), found.group(2), url.query, body)
+        if found.group(2) == "wait" and box:
+            box.over.wait()
+            what = {"StatusCode": box.process.returncode if box.process and box.process.returncode is not None else 0}
+        return status, what
 
     def act(self, method, name, verb, query, body):
         if (method, name) == ("POST", "create"):
@@ -195,9 +229,19 @@ class Engine:
         elif verb == "json":
             port = [{"HostIp": "127.0.0.1", "HostPort": str(box.side.server_address[1])}] if box.side else []
             return 200, {"Id": name, "State": {"Running": box.running(), "Status": "running" if box.running() else "exited"},
-                         "NetworkSettings": {"Ports": {"39001/tcp": port} if port else {}}}, None
+                         "NetworkSettings": {"Ports": {"%d/tcp" % SIDE_PORT: port} if port else {}}}, None
         elif verb == "wait":
             return 200, {"StatusCode": 0}, box
         else:
             return 404, {"message": "no such call"}, None
         return 204, None, None
+
+
+def main():
+    side = http.server.ThreadingHTTPServer(("0.0.0.0", SIDE_PORT), Side)
+    side.find = lambda port: port
+    side.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
