@@ -146,17 +146,6 @@ static void an_answer_that_is_there_is_not_late(void)
 	check_z(err.message, "provider mine did not answer create in 0 s");
 }
 
-/* However much it says, and wherever. */
-static void nobody_talks_on_after_the_time(void)
-{
-	struct words_answer a;
-
-	check_int(ask_late("exec yes x\n", false, false, &a), -E_PROTOCOL);
-	check_int(ask_late("exec yes x\n", true, false, &a), -E_PROTOCOL);
-	check_int(ask_late("echo x\nexec yes x >&2\n", true, false, &a), -E_PROTOCOL);
-	check_z(err.message, "provider mine did not answer create in 0 s");
-}
-
 static int ask_place(const char *script, int patience_sec, struct provider_about *about)
 {
 	struct provider p = write_program(script);
@@ -284,6 +273,24 @@ static void flood(void)
 	check_int(ask(HEAR "yes word | head -c 500000 >&2\necho far\nyes word >&2\n", true, &a, &s),
 		1);
 	(void)process_stream_end(&s);
+}
+
+static void talk_on(void)
+{
+	struct words_answer a;
+
+	check_int(ask_late("exec yes x\n", false, false, &a), -E_PROTOCOL);
+	check_int(ask_late("exec yes x\n", true, false, &a), -E_PROTOCOL);
+	check_int(ask_late("echo x\nexec yes x >&2\n", true, false, &a), -E_PROTOCOL);
+	check_z(err.message, "provider mine did not answer create in 0 s");
+}
+
+/* However much it says, and wherever. */
+static void nobody_talks_on_after_the_time(void)
+{
+	_cleanup_(freep) char *said = said_by(talk_on);
+
+	check(said && strlen(said) <= 16 * 1024);
 }
 
 /* It may come from the other place. */
