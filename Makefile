@@ -13,7 +13,7 @@ unexport SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA
 unexport GIT_SSL_CAINFO
 
 .DELETE_ON_ERROR:
-.PHONY: all run check test bench install fuzz lint clean help
+.PHONY: all run check test cluster bench install fuzz lint clean help
 
 all:
 	@tools/setup build
@@ -32,6 +32,10 @@ test:
 	@tools/setup build test
 	@tools/build --tests
 	@$(PYTHON) tools/test $(TEST)
+
+# It goes into a cache outside of the tree. "make test" then also runs the group cluster.
+cluster:
+	@tools/cluster build
 
 bench: all
 	@tools/setup bench
@@ -56,7 +60,8 @@ help:
 	@echo 'make                      build; programs are then in build/bin/'
 	@echo 'make run                  the demonstration: a real agent in a room (REAL=1: real API)'
 	@echo 'make check                what one runs while working: checks, units, some scenarios, a room'
-	@echo 'make test [TEST=NAME...]  all tests, or groups: checks unit asan integration scenarios escape scale crash vm'
+	@echo 'make test [TEST=NAME...]  all tests, or groups: checks unit asan integration scenarios escape scale crash cluster vm'
+	@echo 'make cluster              build a real Kubernetes for the tests of the group cluster, into a cache (10 minutes)'
 	@echo 'make bench                measure against other tools; writes bench/RESULTS.md'
 	@echo 'make install PREFIX=DIR   install (DESTDIR is honoured)'
 	@echo 'make fuzz [SECONDS=60] [TARGET=NAME]   run the fuzz targets, keep their corpora'
