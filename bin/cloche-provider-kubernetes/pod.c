@@ -222,6 +222,9 @@ int pod_make(const struct kubectl *k, const struct request *q, struct cloche_err
 	if (r < 0)
 		return r;
 	uid = json_str_at(json_object_get(made, "metadata"), "uid");
+	if (!uid.n)
+		return err_set(
+			err, E_PROTOCOL, "kubectl create: the pod that it has made has no uid");
 	r = pod_begin_policy(&m, q, uid, err);
 	if (r == 0)
 		r = pod_begin_watch(&m, err);

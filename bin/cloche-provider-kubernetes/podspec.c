@@ -3,9 +3,9 @@
  * its only container waits; what makes the room comes later, by `kubectl exec`, and lies in
  * directories that the pod has for itself: its root cannot be written to.
  *
- * A template of the person's says where pods run and what their cluster wants of them. It is a list
- * of what may be said (INV-... none of it is a wall), so what a later version of Kubernetes invents
- * is refused until somebody has looked at it. */
+ * A template of the person's says where pods run and what their cluster wants of them. What it may
+ * say is listed, and none of it is a wall: so what a later version of Kubernetes invents is refused
+ * until somebody has looked at it. */
 #include "podspec.h"
 
 #include <stdio.h>
