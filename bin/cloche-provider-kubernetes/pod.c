@@ -98,7 +98,9 @@ static int pod_create(
 static int pod_begin_policy(
 	struct pod_making *m, const struct request *q, struct str uid, struct cloche_err *err)
 {
-	static const char *const words[] = {"create", "--validate=false", "--filename=-", NULL};
+	/* Without an answer, the pod is not waited for in vain. */
+	static const char *const words[] = {
+		"create", "--validate=false", "--filename=-", "--request-timeout=30s", NULL};
 	_cleanup_json_ json_t *policy = podspec_make_policy(q, uid, err);
 
 	if (!policy)
