@@ -36,7 +36,10 @@ def tool(*argv, timeout=450):
 
 class Cluster:
     """kubeconfig: its context leads to the namespace. image: a name that each node has (busybox); a pod that names another
-    one needs import_image(). env(): for kubectl, and for what calls it."""
+    one needs import_image(). env(): for kubectl, and for what calls it. own: never the shared one."""
+
+    def __init__(self, own=False):
+        self.shared = None if own else os.environ.get("CLOCHE_TEST_CLUSTER")
 
     def __enter__(self):
         reason = why_not()
@@ -44,7 +47,6 @@ class Cluster:
             raise Skip(reason)
         self.tmp = TemporaryDir()
         folder = self.tmp.__enter__()
-        self.shared = os.environ.get("CLOCHE_TEST_CLUSTER")
         self.dir = self.shared or os.path.join(folder, "cluster")
         try:
             if not self.shared:
@@ -82,10 +84,10 @@ class Cluster:
         return p.stdout if p.returncode == 0 else ""
 
     def ready_nodes(self):
-        """Their names."""
+        """{name: when its kubelet last said so} of those that are ready"""
         items = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
-        return {i["metadata"]["name"] for i in items
-                if any(c["type"] == "Ready" and c["status"] == "True" for c in i["status"].get("conditions", []))}
+        return {i["metadata"]["name"]: c["lastHeartbeatTime"] for i in items for c in i["status"].get("conditions", [])
+                if c["type"] == "Ready" and c["status"] == "True"}
 
     def pid(self, machine, program):
         """machine: control or nodeN. program: init (the whole machine), kubelet, containerd, kube-apiserver and so on."""
@@ -97,11 +99,12 @@ class Cluster:
 
     def start_node(self, n):
         """It comes back, as a machine that lost its power; returns when it is ready."""
-        before = self.pid("node%d" % n, "init")
+        name = "node%d" % n
+        before = self.ready_nodes().get(name)  # what it said while it lived may still hold
         p = tool("node", str(n), self.dir)
         expect(p.returncode == 0, "the node does not start", p.stdout)
-        expect(wait_until(lambda: self.pid("node%d" % n, "init") != before, 120), "the node has not started", self.read("keeper.log"))
-        expect(wait_until(lambda: "node%d" % n in self.ready_nodes(), 180, .5), "the node is not ready", self.read("keeper.log"))
+        expect(wait_until(lambda: self.ready_nodes().get(name) not in (None, before), 180, .5), "the node is not ready",
+               self.kubectl("describe", "node", name))
 
     def import_image(self, archive):
         """An archive as `docker save` writes it, onto each node; pods then find it by its name (IfNotPresent)."""

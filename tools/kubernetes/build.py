@@ -3,6 +3,7 @@
 tree. Nothing is installed but what tools/setup installs: apt works with lists of its own."""
 import fcntl
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -62,7 +63,7 @@ class Builder:
         """With places of packages, lists and a cache of its own: the machine's stay as they are."""
         self.run("apt-get", "-q", "-o", "Dir::Etc::SourceList=" + self.path("sources.list"), "-o",
                  "Dir::Etc::SourceParts=/dev/null", "-o", "Dir::State::Lists=" + self.path("lists"), "-o",
-                 "Dir::Cache=" + self.path("apt"), "-o", "APT::Sandbox::User=root", *argv, cwd=cwd)
+                 "Dir::Cache=" + self.path("apt"), "-o", "APT::Sandbox::User=" + pwd.getpwuid(os.geteuid()).pw_name, *argv, cwd=cwd)
 
     def once(self, name, make):
         """A step, unless an earlier build has done it."""

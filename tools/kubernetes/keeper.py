@@ -174,6 +174,7 @@ class Place:
     def __init__(self, cluster, name):
         self.cluster, self.name = cluster, name
         self.folder = os.path.join(cluster.dir, name)
+        self.p = self.init = None  # the process here, and the number of its process 1
 
     def start(self):
         groups = [os.path.join(GROUPS, h, self.cluster.group, self.name) for h in hierarchies()]
@@ -222,13 +223,13 @@ class Place:
 
     def end(self):
         """With its process 1 all others die; who waits for that one sees it when they are gone."""
-        if getattr(self, "p", None):
-            for pid in filter(None, (getattr(self, "init", None), self.p.pid if not hasattr(self, "init") else None)):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+        if self.p and self.p.poll() is None:
+            try:
+                os.kill(self.init or self.p.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
             self.p.wait()
+        self.p = self.init = None
 
 
 # ---- the API server's port
@@ -395,7 +396,7 @@ class Keeper:
         remove_groups(self.group)
 
     def request(self, line):
-        """`start nodeN`: a node that has been killed comes back."""
+        """`start nodeN`: a node that has been killed comes back. The answer is a file."""
         verb, _, name = line.strip().partition(" ")
         place = self.places.get(name)
         if verb != "start" or not place or name == "control":
@@ -404,25 +405,30 @@ class Keeper:
         try:
             self.boot(int(name[len("node"):]))
             place.ready()
+            answer = "started"
         except (RuntimeError, OSError) as e:
-            print("%s: %s" % (line.strip(), e), flush=True)
+            answer = "error " + " ".join(str(e).split())
+        write(os.path.join(place.folder, "answer"), answer + "\n")
 
-    def watch(self, companion):
-        """Until the process ends that the cluster goes with."""
-        requests = os.open(self.path("requests"), os.O_RDWR | os.O_NONBLOCK)
+    def serve(self):
+        """Does what it is asked to, until it is asked to end."""
+        requests = os.open(self.path("requests"), os.O_RDWR)  # also for writing: so it never ends
         while True:
-            if companion in select.select([requests] + ([companion] if companion is not None else []), [], [])[0]:
-                return
             for line in os.read(requests, 4096).decode(errors="replace").splitlines():
                 self.request(line)
 
 
-def watch_starter():
-    """Until it has been told that all is ready, who starts it has to live: its standard input is a pipe of that one."""
-    def wait():
-        if os.read(0, 1) == b"":
+def end_after(wait):
+    """Asks this process to end when wait() says so."""
+    def watch():
+        if wait():
             os.kill(os.getpid(), signal.SIGTERM)
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def starter_is_lost():
+    """Until it has been told that all is ready, who starts it has to live: its standard input is a pipe of that one."""
+    return os.read(0, 1) == b""
 
 
 def last_lines(folder):
@@ -450,14 +456,16 @@ def main(folder, programs, nodes, companion):
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 65536) if most > 0 else 65536, most))
     keeper = Keeper(folder, programs, nodes)
     signal.signal(signal.SIGTERM, Asked.signal)
-    watch_starter()
     try:
-        pidfd = os.pidfd_open(companion) if companion else None
+        end_after(starter_is_lost)
+        if companion:
+            pidfd = os.pidfd_open(companion)
+            end_after(lambda: select.select([pidfd], [], []))
         keeper.prepare()
         keeper.start()
         said.write("ready\n")
         said.close()
-        keeper.watch(pidfd)
+        keeper.serve()
     except Ended:
         pass
     except (RuntimeError, OSError, subprocess.SubprocessError) as e:

@@ -230,7 +230,8 @@ class Node(Machine):
                     to.write(f.read())
         for name in ("lib", "log", "tmp", "cache"):
             os.makedirs(os.path.join(top, "var", name), exist_ok=True)
-        os.symlink("/run", os.path.join(top, "var/run"))
+        if not os.path.islink(os.path.join(top, "var/run")):  # /var stays when a node comes back
+            os.symlink("/run", os.path.join(top, "var/run"))
         write(os.path.join(top, "etc/hosts"), "127.0.0.1 localhost\n%s %s\n" % (address(self.number), self.name))
         write(os.path.join(top, "etc/resolv.conf"), "nameserver %s\noptions attempts:1 timeout:1\n" % CONTROL)
         write(os.path.join(top, "etc/containerd.toml"), CONTAINERD)
