@@ -13,6 +13,7 @@
  * Nothing asks the person anything (BatchMode): an unknown key of a host, a passphrase or a
  * password is an error, whose hint is to say "ssh PLACE" once. */
 #include "carrier.h"
+#include "asked/asked.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/parse.h"
@@ -191,27 +192,11 @@ static int carrier_call(const struct carrier *c, const struct call *call, struct
 	return carrier_wait(pid, pidfd, errors, call->patience_sec, said);
 }
 
-/* Return the last line that is not empty. */
-static struct str last_line(struct str text)
-{
-	struct str last = STR_NULL;
-
-	while (text.n) {
-		struct str line = str_next_line(&text);
-
-		while (line.n && line.p[line.n - 1] == '\r')
-			line.n--;
-		if (str_trim(line).n)
-			last = str_trim(line);
-	}
-	return last;
-}
-
 /* Set an error of what ssh has said. */
 static int carrier_fail(
 	const struct carrier *c, int status, const struct buf *said, struct cloche_err *err)
 {
-	struct str why = last_line(buf_str(said));
+	struct str why = asked_last_line(buf_str(said));
 
 	if (status == -1)
 		why = STR("it takes too long");
@@ -302,7 +287,7 @@ int carrier_run(
 	if (status > 0 && status != SSH_FAILED)
 		return err_set(err, E_UNSUPPORTED, "what was run on %s ended with %d%s%.*s",
 			c->place, status, buf_len(&said) ? ": " : "",
-			STR_FMT(last_line(buf_str(&said))));
+			STR_FMT(asked_last_line(buf_str(&said))));
 	return status == 0 ? 0 : carrier_fail(c, status, &said, err);
 }
 
@@ -314,6 +299,5 @@ int carrier_become(const struct carrier *c, const char *script, struct cloche_er
 	if (!command)
 		return err ? -err->code : -E_LIMIT;
 	carrier_make_argv(c, &(struct call){.command = command}, argv);
-	execve(c->ssh, (char *const *)(uintptr_t)argv, environ);
-	return err_sys(err, errno, "execute %s", c->ssh);
+	asked_become("ssh", c->ssh, argv);
 }

@@ -25,6 +25,6 @@ _warn_unused_ int carrier_connect(
 /* Run a script in the place, without input and output. */
 _warn_unused_ int carrier_run(
 	const struct carrier *c, const char *script, int patience_sec, struct cloche_err *err);
-/* Become what carries our standard input and output to a script in the place. Return only if that
- * fails. */
+/* Answer with "far" and become what carries our standard input and output to a script in the place.
+ * Return only if nothing was answered. */
 int carrier_become(const struct carrier *c, const char *script, struct cloche_err *err);

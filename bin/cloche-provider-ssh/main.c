@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The provider of rooms on machines that ssh reaches (docs/design/provider-protocol.md). It makes
  * no room itself: it becomes the stream to the script that does. */
-#include "base/fd.h"
+#include "asked/asked.h"
 #include "carrier.h"
 #include "remote.h"
 #include "request.h"
@@ -30,17 +30,6 @@ static int main_check(const struct request *q, bool needs_script, struct cloche_
 		       : err_set(err, E_PROTOCOL, "the request has no script for the other place");
 }
 
-/* Become the stream to the script. Return only if that cannot be. */
-static int main_stream(const struct carrier *c, const struct request *q, struct cloche_err *err)
-{
-	if (fd_write_all(STDOUT_FILENO, "far\n", 4) < 0)
-		_exit(125);
-	(void)carrier_become(c, q->script, err);
-	/* Nobody waits for an answer any more. */
-	fprintf(stderr, "cloche-provider-ssh: %s\n", err->message);
-	_exit(125);
-}
-
 /* A place costs a connection, or a round trip by one that is there. */
 static int main_probe(const struct request *q, struct cloche_err *err)
 {
@@ -54,7 +43,7 @@ static int main_probe(const struct request *q, struct cloche_err *err)
 		     "without a question");
 	if (r == 0 && q->place)
 		r = carrier_connect(&c, true, CONNECT_SEC, err);
-	return r == 0 && q->place && q->script ? main_stream(&c, q, err) : r;
+	return r == 0 && q->place && q->script ? carrier_become(&c, q->script, err) : r;
 }
 
 /* An earlier stream may have been cut because its connection is dead, without having noticed yet.
@@ -68,7 +57,7 @@ static int main_become(const struct request *q, bool again, struct cloche_err *e
 		r = carrier_init(&c, q->place, err);
 	if (r == 0)
 		r = carrier_connect(&c, again, CONNECT_SEC, err);
-	return r == 0 ? main_stream(&c, q, err) : r;
+	return r == 0 ? carrier_become(&c, q->script, err) : r;
 }
 
 static int main_reap(const struct request *q, struct cloche_err *err)
@@ -84,49 +73,21 @@ static int main_reap(const struct request *q, struct cloche_err *err)
 	return r == 0 ? carrier_run(&c, q->script, REAP_SEC, err) : r;
 }
 
-static int main_answer(const char *verb, struct cloche_err *err)
+static int main_answer(const char *verb, struct asked_answer *ret)
 {
 	_cleanup_(request_donep) struct request q = {0};
-	int r = request_read(&q, STDIN_FILENO, err);
+	int r = request_read(&q, STDIN_FILENO, &ret->err);
 
 	if (r < 0)
 		return r;
 	if (strcmp(verb, "probe") == 0)
-		return main_probe(&q, err);
+		return main_probe(&q, &ret->err);
 	if (strcmp(verb, "reap") == 0)
-		return main_reap(&q, err);
-	return main_become(&q, strcmp(verb, "connect") == 0, err);
-}
-
-/* Say a line, of which no byte begins another one. */
-static void main_say(const char *key, const char *text)
-{
-	fputs(key, stdout);
-	for (; *text; text++)
-		putchar((unsigned char)*text < ' ' ? '?' : *text);
-	putchar('\n');
+		return main_reap(&q, &ret->err);
+	return main_become(&q, strcmp(verb, "connect") == 0, &ret->err);
 }
 
 int main(int argc, char **argv)
 {
-	static const char *const verbs[] = {"probe", "create", "connect", "reap"};
-	struct cloche_err err = CLOCHE_ERR_INIT;
-	bool known = false;
-
-	for (size_t i = 0; argc == 2 && i < ARRAY_SIZE(verbs); i++)
-		known = known || strcmp(argv[1], verbs[i]) == 0;
-	if (!known || fd_sanitize_stdio() < 0) {
-		fputs("cloche-provider-ssh is started by cloche, not by hand; see "
-		      "docs/design/provider-protocol.md\n",
-			stderr);
-		return 125;
-	}
-	if (main_answer(argv[1], &err) == 0) {
-		puts("ok");
-		return 0;
-	}
-	if (err.hint[0])
-		main_say("hint ", err.hint);
-	main_say("error ", err.message);
-	return 1;
+	return asked_main(argc, argv, main_answer);
 }

@@ -5,8 +5,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum { REQUEST_LINE_MAX = 256 * 1024, REQUEST_MAX = 1024 * 1024 };
-
 /* Heap; NULL: it was not said. */
 struct request {
 	char *place, *script;

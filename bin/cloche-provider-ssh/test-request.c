@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "asked/asked.h"
 #include "base/fd.h"
 #include "provider/program/words.h"
 #include "request.h"
@@ -70,7 +71,7 @@ static void nothing_behind_the_end_is_read(void)
 
 static void each_byte_arrives(void)
 {
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(REQUEST_MAX);
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(ASKED_MAX);
 	_cleanup_(request_donep) struct request q = {.begun = true};
 	char all[256];
 
@@ -84,12 +85,12 @@ static void each_byte_arrives(void)
 
 static void lines_are_bounded(void)
 {
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(2 * REQUEST_LINE_MAX);
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(2 * ASKED_LINE_MAX);
 	_cleanup_(request_donep) struct request q = {0};
 	int pair[2];
 	pid_t child;
 
-	must(buf_printf(&text, "cloche-provider 1\nfar %0*d\n", REQUEST_LINE_MAX, 0) == 0);
+	must(buf_printf(&text, "cloche-provider 1\nfar %0*d\n", ASKED_LINE_MAX, 0) == 0);
 	must(fd_socketpair(SOCK_STREAM, pair) == 0);
 	child = fork();
 	must(child >= 0);

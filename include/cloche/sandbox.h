@@ -58,8 +58,8 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
  * more to be said:
  *
  *   provider      "auto" (native; if it does not work, podman, docker or landlock), "native",
- *                 "podman", "docker", "nerdctl", "ssh", "srt" (native, for cloche/srt.h),
- *                 "landlock" (without namespaces, by Landlock and filters alone) or "subprocess"
+ *                 "podman", "docker", "nerdctl", "ssh", "kubernetes", "srt" (native, for
+ * cloche/srt.h), "landlock" (without namespaces, by Landlock and filters alone) or "subprocess"
  *                 (none, local), which is not a room: the command runs on this machine, and only
  *                 Landlock limits which files it can access. "auto+subprocess" is auto, with
  *                 subprocess if nothing else works. Other names are programs of other providers:
@@ -67,7 +67,8 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
  *                 absolute path (docs/design/provider-protocol.md; docs/design/providers.md says
  *                 what each provider can do). "e2b" and "cloudflare" are known names, but a run
  *                 with one of them fails with CLOCHE_E_UNSUPPORTED in this version.
- *   place         where "ssh" makes the room: what ssh(1) takes as its destination; for other
+ *   place         where "ssh" makes the room: what ssh(1) takes as its destination; for
+ *                 "kubernetes", CONTEXT or CONTEXT/NAMESPACE of kubectl; for other
  *                 providers in their own words, at most 512 bytes. One without places refuses it.
  *   root          "host", the path of a directory, or "image:NAME" for a stored image
  *                 (cloche/image.h; CLOCHE_E_NOT_FOUND). An image's variables, working directory and

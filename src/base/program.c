@@ -94,9 +94,15 @@ char *program_on_path(const char *name)
 
 bool program_is_engine_setting(struct str name)
 {
-	/* The last one leads to a person's keys: an engine may be asked by ssh, too. */
+	/* These lead to a person's keys, and hold none: an engine may be asked by ssh, and kubectl
+	 * may ask a cloud's own program who the person is. */
+	static const struct str names[] = {STR("REGISTRY_AUTH_FILE"), STR("SSH_AUTH_SOCK"),
+		STR("KUBECONFIG"), STR("AWS_PROFILE"), STR("AWS_CONFIG_FILE"),
+		STR("AWS_SHARED_CREDENTIALS_FILE"), STR("AZURE_CONFIG_DIR"), STR("CLOUDSDK_CONFIG"),
+		STR("CLOUDSDK_ACTIVE_CONFIG_NAME"), STR("GOOGLE_APPLICATION_CREDENTIALS")};
+
 	return str_starts(name, STR("DOCKER_")) || str_starts(name, STR("CONTAINER")) ||
-	       str_eq(name, STR("REGISTRY_AUTH_FILE")) || str_eq(name, STR("SSH_AUTH_SOCK"));
+	       str_is_one_of(name, names, ARRAY_SIZE(names));
 }
 
 char **program_env(char *const *env)

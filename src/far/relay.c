@@ -119,7 +119,12 @@ static void relay_on_again(struct loop_timer *timer)
 
 static void relay_on_giving_up(struct loop_timer *timer)
 {
-	relay_lose(container_of(timer, struct relay, giving_up), "no connection came back in time");
+	struct relay *r = container_of(timer, struct relay, giving_up);
+	char why[sizeof(r->last.message) + 64];
+
+	snprintf(why, sizeof(why), "no connection came back in time%s%s", r->last.code ? ": " : "",
+		r->last.message);
+	relay_lose(r, why);
 }
 
 static void relay_tell_over(struct relay *r);
@@ -206,6 +211,7 @@ static void relay_on_greeted(struct link *l)
 	if (!r->cut_at)
 		return;
 	r->cut_at = 0;
+	r->last = (struct cloche_err)CLOCHE_ERR_INIT;
 	if (!r->is_killed)
 		loop_timer_clear(&r->giving_up);
 	relay_say(r, "the room is connected again");
@@ -228,6 +234,10 @@ static bool relay_on_keeper(struct relay *r, struct chan_frame *f)
 	(void)!keeper_get_failed(f->payload, &err);
 	if (r->state <= RELAY_PREPARES && !r->cut_at)
 		relay_fail(r, &err);
+	/* Who makes rooms there knows that this one is gone for good. */
+	if (err.code == E_BROKEN)
+		relay_lose(r, err.message);
+	r->last = err;
 	relay_try_again(r);
 	return true;
 }

@@ -58,6 +58,7 @@ struct relay {
 	uint64_t patience_usec;
 	uint64_t came_at;        /* when the last carrier was there */
 	uint64_t cut_at;         /* when the carrier was lost; 0: it is there */
+	struct cloche_err last;  /* why there was no carrier at the last try; code 0: there was */
 	struct loop_timer again; /* the next try for a carrier */
 	struct loop_timer giving_up;
 	unsigned said;  /* lines for a person */

@@ -198,7 +198,7 @@ static void a_large_tree_ends(void)
 	tree_signal(&p, SIGKILL);
 	must(waitpid(p.pid, NULL, 0) == p.pid);
 	for (int i = 0; i < MANY; i++) {
-		for (int turn = 0; alive == 0 && is_alive(found[i]) && turn < 5000; turn++)
+		for (int turn = 0; alive == 0 && is_alive(found[i]) && turn < 60000; turn++)
 			usleep(1000);
 		if (is_alive(found[i])) {
 			kill(found[i], SIGKILL);

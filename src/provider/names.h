@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #define PROVIDERS(F) F(native) F(landlock) F(subprocess)
-#define PROVIDER_PROGRAMS(F) F(podman) F(docker) F(nerdctl) F(ssh)
+#define PROVIDER_PROGRAMS(F) F(podman) F(docker) F(nerdctl) F(ssh) F(kubernetes)
 
 /* "auto", but no room at all if none of those works (--allow-unsandboxed). */
 #define PROVIDER_AUTO_OR_NONE "auto+subprocess"

@@ -126,6 +126,8 @@ struct room_spec {
 	/* KEY=VALUE, for providers whose rooms have labels (strv, borrowed); NULL: none. Not part
 	 * of messages. */
 	char *const *labels;
+	uint64_t lifetime_usec; /* the room is ended then, by who has it made; 0: never. Not part of
+				 * messages */
 	/* Called while the room is made, as soon as process 1 exists, for work to be done at the
 	 * same time and before the room is ready. NULL: nothing. Not part of messages. */
 	void (*born)(void *user, pid_t init);

@@ -159,6 +159,7 @@ int choose_provider(struct supervisor *s, create_fn create, struct cloche_err *e
 
 	if (r < 0)
 		return r;
+	s->spec.lifetime_usec = s->start.timeout_usec;
 	if ((strcmp(name, "auto") == 0 || strcmp(name, PROVIDER_AUTO_OR_NONE) == 0) &&
 		s->spec.place) {
 		err_set(err, E_USAGE, "--place %s: --provider has to say what makes rooms there",

@@ -5,12 +5,16 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
+import subprocess
 import tarfile
 
 BUSYBOX = "/bin/busybox"
 APPLETS = ("sh", "cat", "echo", "ls", "id", "env", "pwd", "touch", "stat", "rm", "mkdir", "sleep", "test", "wget",
            "readlink", "true", "find", "head", "wc", "sort", "grep", "ln", "cp", "chmod")
+# What cloche-far and tests of rooms elsewhere need besides.
+MORE = ("uname", "cut", "mv", "sha256sum", "seq", "dd", "ps", "kill", "sed", "yes", "tail")
 
 
 def sha256(data):
@@ -148,3 +152,15 @@ class Image:
             put("manifest.json", json.dumps([{"Config": self.id() + ".json", "Layers": names,
                                               "RepoTags": [self.name] if self.name else None}]).encode())
         return path
+
+
+def toolbox(name):
+    """An image with what cloche-far needs, and curl."""
+    layer = Layer().busybox().dir("tmp", mode=0o1777).dir("etc").dir("usr").dir("usr/bin").file("etc/passwd", "root:x:0:0::/:/bin/sh\n")
+    for applet in MORE:
+        layer.link("bin/" + applet, "busybox")
+    said = subprocess.run(["ldd", "/usr/bin/curl"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    for path in ["/usr/bin/curl", *sorted(set(re.findall(r"(/\S+) \(0x", said)))]:
+        with open(path, "rb") as f:
+            layer.file(path[1:], f.read(), mode=0o755)
+    return Image([layer], name, kind="docker")

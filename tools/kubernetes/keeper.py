@@ -174,6 +174,7 @@ class Place:
     def __init__(self, cluster, name):
         self.cluster, self.name = cluster, name
         self.folder = os.path.join(cluster.dir, name)
+        self.p = self.init = None  # the process here, and the number of its process 1
 
     def start(self):
         groups = [os.path.join(GROUPS, h, self.cluster.group, self.name) for h in hierarchies()]
@@ -222,13 +223,13 @@ class Place:
 
     def end(self):
         """With its process 1 all others die; who waits for that one sees it when they are gone."""
-        if getattr(self, "p", None):
-            for pid in filter(None, (getattr(self, "init", None), self.p.pid if not hasattr(self, "init") else None)):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+        if self.p and self.p.poll() is None:
+            try:
+                os.kill(self.init or self.p.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
             self.p.wait()
+        self.p = self.init = None
 
 
 # ---- the API server's port

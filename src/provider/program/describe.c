@@ -229,6 +229,7 @@ int describe_room(const struct room_spec *spec, const struct judged_source *sour
 int describe_far(
 	const struct room_spec *spec, const char *script, struct buf *out, struct cloche_err *err)
 {
+	char lifetime[32];
 	int r;
 
 	if (spec->keep_dir)
@@ -240,6 +241,11 @@ int describe_far(
 	if (spec->place_image)
 		LINE("root", "image", spec->place_image);
 	r = r == 0 ? add_limits(out, &spec->limits) : r;
+	if (spec->lifetime_usec) {
+		snprintf(lifetime, sizeof(lifetime), "%llu",
+			(unsigned long long)(spec->lifetime_usec / USEC_PER_SEC + 1));
+		LINE("lifetime", lifetime);
+	}
 	LINE("end");
 	return r < 0 ? err_set(err, E_LIMIT, "the description of the room is too long") : 0;
 }

@@ -246,11 +246,14 @@ static int judge(const struct provider *p, const char *verb, struct str text, in
 	if (clear && ret->ok && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	if (clear && ret->error[0]) {
+		bool gone = ret->gone && strcmp(verb, "connect") == 0;
+
 		/* The caller of probe names the provider itself. */
 		if (strcmp(verb, "probe") == 0)
 			err_set(err, E_UNSUPPORTED, "%s", ret->error);
 		else
-			err_set(err, E_UNSUPPORTED, "provider %s: %s", p->name, ret->error);
+			err_set(err, gone ? E_BROKEN : E_UNSUPPORTED, "provider %s: %s", p->name,
+				ret->error);
 		if (ret->hint[0])
 			err_hint(err, "%s", ret->hint);
 	} else if (WIFSIGNALED(status)) {

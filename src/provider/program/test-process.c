@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that become a stream, and those that do not. */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "provider/program/operations.h"
 #include "provider/provider.h"
@@ -340,6 +341,39 @@ static void a_record_says_where(void)
 	unlink(script);
 }
 
+/* Only who is asked to connect can know that the room is gone. */
+static void a_room_that_is_gone_is_an_error_of_its_own(void)
+{
+	static const struct {
+		const char *verb;
+		int code;
+	} rows[] = {{"connect", E_BROKEN}, {"create", E_UNSUPPORTED}};
+	struct words_answer answer;
+	struct provider p = write_program("printf 'gone\\nerror it has ended\\n'; exit 1\n");
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		check_int(process_run(&p,
+				  &(struct process_ask){.verb = rows[i].verb, .patience_sec = 30},
+				  &answer, &err),
+			-rows[i].code);
+		check(strstr(err.message, ": it has ended") != NULL);
+	}
+}
+
+static void a_far_room_tells_its_lifetime(void)
+{
+	_cleanup_(buf_donep) struct buf b = BUF_INIT(65536);
+	_cleanup_(room_spec_donep) struct room_spec s;
+
+	room_spec_init(&s);
+	s.id = strdup("sandbox-x");
+	check_int(describe_far(&s, "true", &b, &err), 0);
+	check(str_find(buf_str(&b), STR("\nlifetime ")) == buf_len(&b));
+	s.lifetime_usec = 90 * USEC_PER_SEC;
+	check_int(describe_far(&s, "true", &b, &err), 0);
+	check(str_find(buf_str(&b), STR("\nlifetime 91\n")) < buf_len(&b));
+}
+
 static void a_far_room_names_nothing_of_this_machine(void)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(65536);
@@ -376,6 +410,8 @@ int main(void)
 	run_test(requests_say_where);
 	run_test(a_record_says_where);
 	run_test(a_far_room_names_nothing_of_this_machine);
+	run_test(a_room_that_is_gone_is_an_error_of_its_own);
+	run_test(a_far_room_tells_its_lifetime);
 	unlink(path);
 	rmdir(dir);
 	return tap_done();

@@ -20,6 +20,17 @@ static void nothing_is_cut(void)
 	check(words_add_line(&b, "x", NULL) < 0);
 }
 
+/* Only connect may say it, which process.c looks at. */
+static void a_room_may_be_gone(void)
+{
+	struct words_answer a;
+
+	check(words_read_answer(STR("gone\nerror its node is lost\n"), &a));
+	check(a.gone);
+	check(words_read_answer(STR("gone away\nerror x\n"), &a));
+	check(!a.gone);
+}
+
 static void answers_are_read(void)
 {
 	static const struct {
@@ -94,6 +105,7 @@ int main(void)
 	run_test(words_are_quoted);
 	run_test(nothing_is_cut);
 	run_test(answers_are_read);
+	run_test(a_room_may_be_gone);
 	run_test(texts_are_bounded);
 	run_test(texts_are_cut_between_words);
 	return tap_done();

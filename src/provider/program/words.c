@@ -95,6 +95,8 @@ bool words_read_answer(struct str text, struct words_answer *ret)
 			take_text(rest, ret->place);
 		else if (str_eq(line, STR("root image")))
 			ret->root_image = true;
+		else if (str_eq(line, STR("gone")))
+			ret->gone = true;
 		else if (take_key(line, STR("cannot"), &rest)) {
 			if (ret->cannot_n < WORDS_CANNOT_MAX)
 				take_text(rest, ret->cannot[ret->cannot_n++]);

@@ -20,6 +20,7 @@ struct words_answer {
 	bool ok;
 	bool far;        /* from here on the program is a stream to where the room is made */
 	bool root_image; /* the room's root is the image that was asked for */
+	bool gone;       /* with the error of connect: the room is gone for good */
 	/* Where the program makes rooms, if not on this machine. */
 	char place[WORDS_TEXT_MAX + 1];
 	char error[WORDS_TEXT_MAX + 1], hint[WORDS_TEXT_MAX + 1], version[WORDS_TEXT_MAX + 1];
