@@ -152,7 +152,6 @@ static int make_ca(struct hold *h, struct cloche_err *err)
 static void make_use_limits(struct hold *h)
 {
 	_cleanup_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	uint64_t tmpfs_bytes = h->spec.limits.tmpfs_bytes;
 	struct room_limits place;
 
 	/* A share of the memory is the bound of the room's file systems in memory, if nothing else
@@ -161,9 +160,6 @@ static void make_use_limits(struct hold *h)
 		h->spec.limits.tmpfs_bytes = room_limits_tmpfs(&h->spec.limits);
 	limits_of_place(root, &place);
 	limits_drop_given(&place, &h->spec.limits);
-	/* Such a room has none of which a share would have to be the bound. */
-	if (h->in_place)
-		h->spec.limits.tmpfs_bytes = tmpfs_bytes;
 }
 
 int make_room(struct hold *h, struct cloche_err *err)

@@ -79,15 +79,12 @@ static bool read_init(struct supervisor *s, int max)
 
 		if (r == 0)
 			return true;
-		if (r != 1) {
+		ok = r == 1 && task_on_frame(s, &f);
+		if (r == 1)
+			chan_frame_done(&f);
+		if (!ok) {
 			if (r != -EPIPE)
 				lied(s);
-			return false;
-		}
-		ok = task_on_frame(s, &f);
-		chan_frame_done(&f);
-		if (!ok) {
-			lied(s);
 			return false;
 		}
 	}
