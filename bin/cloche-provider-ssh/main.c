@@ -3,8 +3,8 @@
  * no room itself: it becomes the stream to the script that does. */
 #include "base/fd.h"
 #include "carrier.h"
+#include "provider/program/request.h"
 #include "remote.h"
-#include "request.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
+#include "base/strv.h"
+#include "provider/program/request.h"
 #include "provider/program/words.h"
-#include "request.h"
 #include "tap.h"
 
 #include <sys/socket.h>
@@ -68,6 +69,22 @@ static void nothing_behind_the_end_is_read(void)
 	}
 }
 
+static void labels_are_gathered(void)
+{
+	static const char *const lines[] = {"cloche-provider 1", "id x-1", "label team a\\0040b",
+		"label empty \\0000", "root empty", "root image base"};
+	_cleanup_(request_donep) struct request q = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		check_int(request_take_line(&q, str_from(lines[i]), &err), 0);
+	check_z(q.id, "x-1");
+	check_z(q.image, "base");
+	must(strv_count(q.labels) == 2);
+	check_z(q.labels[0], "team=a b");
+	check_z(q.labels[1], "empty=");
+	check_int(request_take_line(&q, STR("label team \\0000\\"), &err), -E_PROTOCOL);
+}
+
 static void each_byte_arrives(void)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(REQUEST_MAX);
@@ -107,6 +124,7 @@ int main(void)
 {
 	run_test(requests_are_read);
 	run_test(nothing_behind_the_end_is_read);
+	run_test(labels_are_gathered);
 	run_test(each_byte_arrives);
 	run_test(lines_are_bounded);
 	return tap_done();

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "request.h"
+#include "provider/program/request.h"
+#include "base/strv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +14,9 @@ void request_done(struct request *r)
 {
 	free(r->place);
 	free(r->script);
+	free(r->id);
+	free(r->image);
+	strv_free(r->labels);
 	*r = (struct request){0};
 }
 
@@ -66,6 +71,20 @@ static int request_set(char **at, struct str word, struct cloche_err *err)
 	return 0;
 }
 
+/* Take "KEY VALUE". */
+static int request_add_label(struct request *r, struct str line, struct cloche_err *err)
+{
+	_cleanup_(freep) char *key = request_decode(str_next(&line, ' '), err);
+	_cleanup_(freep) char *value = key ? request_decode(line, err) : NULL;
+	char *label = NULL;
+
+	if (!value)
+		return err ? -err->code : -E_PROTOCOL;
+	if (asprintf(&label, "%s=%s", key, value) < 0)
+		label = NULL;
+	return strv_take(&r->labels, label) < 0 ? err_nomem(err) : 0;
+}
+
 int request_take_line(struct request *r, struct str line, struct cloche_err *err)
 {
 	struct str key = str_next(&line, ' ');
@@ -81,6 +100,12 @@ int request_take_line(struct request *r, struct str line, struct cloche_err *err
 		return request_set(&r->place, line, err);
 	if (str_eq(key, STR("far")))
 		return request_set(&r->script, line, err);
+	if (str_eq(key, STR("id")))
+		return request_set(&r->id, line, err);
+	if (str_eq(key, STR("label")))
+		return request_add_label(r, line, err);
+	if (str_eq(key, STR("root")) && str_eq(str_next(&line, ' '), STR("image")))
+		return request_set(&r->image, line, err);
 	return str_eq(key, STR("end"));
 }
 
