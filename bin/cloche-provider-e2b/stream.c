@@ -228,12 +228,12 @@ static void stream_take_sent(struct stream *s)
 
 /* --- the sandbox's life --- */
 
+/* One that is not prolonged still has some minutes, and the next time may be better. */
 static void stream_end_prolong(struct stream *s)
 {
-	const char *how = s->prolong.status ? "refused" : "not answered";
-
 	if (!s->warned && (s->prolong.status < OK_STATUS || s->prolong.status >= 300)) {
-		fprintf(stderr, "cloche-provider-e2b: that the sandbox goes on is %s (%u)\n", how,
+		fprintf(stderr,
+			"cloche-provider-e2b: the service does not prolong the sandbox (%u)\n",
 			s->prolong.status);
 		s->warned = true;
 	}
@@ -327,7 +327,7 @@ int stream_open(struct stream *s, struct service *service, const struct answer_s
 {
 	_cleanup_(buf_donep) struct buf envd = BUF_INIT(PLACE_TEXT_MAX + PLACE_ID_MAX),
 					api = BUF_INIT(PLACE_TEXT_MAX + PLACE_ID_MAX);
-	uint64_t now = clock_mono_usec(), until = now + START_SEC * USEC_PER_SEC;
+	uint64_t until = clock_mono_usec() + START_SEC * USEC_PER_SEC;
 	int r;
 
 	*s = (struct stream){.service = service,
@@ -339,8 +339,7 @@ int stream_open(struct stream *s, struct service *service, const struct answer_s
 		.out = BUF_INIT(OUT_MAX),
 		.refusal = BUF_INIT(REFUSAL_MAX),
 		.status = -1,
-		.words_left = WORDS_MAX,
-		.prolong_at = now + PROLONG_EVERY_SEC * USEC_PER_SEC};
+		.words_left = WORDS_MAX};
 	if (place_add_envd(
 		    &service->place, str_from(sandbox->id), str_from(sandbox->domain), &envd) < 0 ||
 		place_add_api(&service->place, &api) < 0 || !buf_cstr(&api))
