@@ -48,7 +48,7 @@ class Sandbox:
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+    protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
 
     def log_message(self, *args):
         pass
