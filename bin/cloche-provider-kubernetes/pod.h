@@ -2,8 +2,8 @@
 #pragma once
 /* The pod of a sandbox, in the cluster. */
 
+#include "asked/request.h"
 #include "kubectl.h"
-#include "request.h"
 
 /* Make it, and wait until it runs. */
 _warn_unused_ int pod_make(

@@ -2,9 +2,9 @@
 #pragma once
 /* The pod of a sandbox, as the cluster is told to make it. */
 
+#include "asked/request.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "request.h"
 
 #define PODSPEC_CONTAINER "room"
 #define PODSPEC_IMAGE "docker.io/library/debian:stable-slim"

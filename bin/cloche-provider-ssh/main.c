@@ -2,9 +2,9 @@
 /* The provider of rooms on machines that ssh reaches (docs/design/provider-protocol.md). It makes
  * no room itself: it becomes the stream to the script that does. */
 #include "asked/asked.h"
+#include "asked/request.h"
 #include "carrier.h"
 #include "remote.h"
-#include "request.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -97,9 +97,10 @@ bool program_is_engine_setting(struct str name)
 	/* These lead to a person's keys, and hold none: an engine may be asked by ssh, and kubectl
 	 * may ask a cloud's own program who the person is. */
 	static const struct str names[] = {STR("REGISTRY_AUTH_FILE"), STR("SSH_AUTH_SOCK"),
-		STR("KUBECONFIG"), STR("AWS_PROFILE"), STR("AWS_CONFIG_FILE"),
-		STR("AWS_SHARED_CREDENTIALS_FILE"), STR("AZURE_CONFIG_DIR"), STR("CLOUDSDK_CONFIG"),
-		STR("CLOUDSDK_ACTIVE_CONFIG_NAME"), STR("GOOGLE_APPLICATION_CREDENTIALS")};
+		STR("KUBECONFIG"), STR("E2B_API_KEY_FILE"), STR("AWS_PROFILE"),
+		STR("AWS_CONFIG_FILE"), STR("AWS_SHARED_CREDENTIALS_FILE"), STR("AZURE_CONFIG_DIR"),
+		STR("CLOUDSDK_CONFIG"), STR("CLOUDSDK_ACTIVE_CONFIG_NAME"),
+		STR("GOOGLE_APPLICATION_CREDENTIALS")};
 
 	return str_starts(name, STR("DOCKER_")) || str_starts(name, STR("CONTAINER")) ||
 	       str_is_one_of(name, names, ARRAY_SIZE(names));
@@ -126,6 +127,22 @@ char **program_env(char *const *env)
 			return NULL;
 	}
 	return TAKE_PTR(kept);
+}
+
+int program_env_add_service(char ***to, char *const *env)
+{
+	static const struct str names[] = {STR("E2B_API_KEY"), STR("HTTPS_PROXY"),
+		STR("https_proxy"), STR("ALL_PROXY"), STR("all_proxy"), STR("NO_PROXY"),
+		STR("no_proxy")};
+
+	for (size_t i = 0; env && env[i]; i++) {
+		struct str var = str_from(env[i]);
+
+		if (str_is_one_of(str_prefix(var, str_chr(var, '=')), names, ARRAY_SIZE(names)) &&
+			strv_add(to, var) < 0)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* Copy the descriptors above every target number, so that one dup2 never overwrites the source of
@@ -241,7 +258,7 @@ int program_start(
 
 	if (!p->path && !path)
 		return -E_NOT_FOUND;
-	if (!p->env && !env)
+	if (!p->env && (!env || (p->service && program_env_add_service(&env, environ) < 0)))
 		return err_nomem(err);
 	whole.path = p->path ? p->path : path;
 	whole.env = p->env ? p->env : env;

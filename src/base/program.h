@@ -32,6 +32,7 @@ struct program_spawn {
 	size_t fds_n;
 	int stdio[3];   /* -1: /dev/null */
 	bool own_group; /* it becomes the leader of a new process group */
+	bool service;   /* env is NULL: with what program_env_add_service() adds */
 };
 
 /* Start a program with exactly these descriptors, default signal dispositions and no blocked
@@ -47,6 +48,10 @@ bool program_is_engine_setting(struct str name);
  * session, of container engines and of sanitizers, never the rest (it may hold real secrets). Heap
  * array of heap strings (strv_free), NULL on lack of memory. */
 char **program_env(char *const *env);
+
+/* Add what a program needs that asks a service over HTTPS: its key, and proxies. Only such a
+ * program, and those that start it, have these. Return 0 or -ENOMEM. */
+_warn_unused_ int program_env_add_service(char ***to, char *const *env);
 
 /* Return when a process was started, in clock ticks since boot (field 22 of /proc/PID/stat).
  * Together with the pid this identifies a process within one boot. Return 0 if there is no such

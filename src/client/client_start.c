@@ -88,7 +88,8 @@ static int start_supervisor(
 	char sources[16];
 	const char *const argv[] = {"cloche-supervisor", c->detached ? "--detached" : sources,
 		c->detached ? sources : NULL, NULL};
-	struct program_spawn spawn = {.argv = argv, .fds = fds, .stdio = {-1, -1, -1}};
+	struct program_spawn spawn = {
+		.argv = argv, .fds = fds, .stdio = {-1, -1, -1}, .service = room->place != NULL};
 	unsigned n;
 	int r;
 

@@ -189,7 +189,8 @@ static int far_start(struct far_room *r, const struct provider *p, struct cloche
 				     .fds = (const struct program_fd[]){{init, FARCTL_FD_INIT},
 					     {ctl, FARCTL_FD}, {end, FARCTL_FD_END}},
 				     .fds_n = 3,
-				     .stdio = {-1, -1, 2}},
+				     .stdio = {-1, -1, 2},
+				     .service = provider_asks_service(p->name)},
 		&r->base.pid, &r->pidfd, err);
 }
 

@@ -29,7 +29,7 @@ static const struct {
 };
 
 /* Providers of other versions, or of third-party programs. */
-static const char *const names_lacking[] = {"e2b", "cloudflare"};
+static const char *const names_lacking[] = {"cloudflare"};
 
 static struct {
 	char *name, *path;
@@ -55,6 +55,11 @@ const char *provider_isolation(const char *name)
 	if (strcmp(name, PROVIDER_UNSANDBOXED) == 0)
 		return "none";
 	return strcmp(name, PROVIDER_LANDLOCK) == 0 ? "landlock" : "sandbox";
+}
+
+bool provider_asks_service(const char *name)
+{
+	return strcmp(name, "e2b") == 0;
 }
 
 static const char *find_in(const char *const *names, size_t n, const char *name)

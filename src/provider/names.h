@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #define PROVIDERS(F) F(native) F(landlock) F(subprocess)
-#define PROVIDER_PROGRAMS(F) F(podman) F(docker) F(nerdctl) F(ssh) F(kubernetes)
+#define PROVIDER_PROGRAMS(F) F(podman) F(docker) F(nerdctl) F(ssh) F(kubernetes) F(e2b)
 
 /* "auto", but no room at all if none of those works (--allow-unsandboxed). */
 #define PROVIDER_AUTO_OR_NONE "auto+subprocess"
@@ -36,6 +36,9 @@ bool provider_is_auto(const char *name);
 bool provider_makes_room(const char *name);
 /* Return how results name what the provider of that name gives: "sandbox", "landlock" or "none". */
 const char *provider_isolation(const char *name);
+
+/* Return whether the program of that name asks a service over HTTPS (program_env_add_service()). */
+bool provider_asks_service(const char *name);
 
 /* Add the names of programs that do not come with cloche to a strv: those that are registered, then
  * those in the directories of $CLOCHE_PROVIDER_PATH, each once, and two dozen at most.

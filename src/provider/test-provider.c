@@ -85,7 +85,7 @@ static void aliases_are_resolved(void)
 		{"podman", "podman", "podman"}, {"none", "subprocess", "subprocess"},
 		{"local", "subprocess", "subprocess"}, {"landlock", "landlock", "landlock"},
 		{"auto+subprocess", "auto+subprocess", "auto+subprocess"},
-		{"srt", "native", "native"}, {"e2b", "e2b", NULL},
+		{"srt", "native", "native"}, {"e2b", "e2b", "e2b"},
 		{"cloudflare", "cloudflare", NULL}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

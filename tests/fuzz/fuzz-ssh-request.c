@@ -2,8 +2,8 @@
 /* A request to the provider for ssh: read without a fault. A script that comes out of it goes
  * through a person's login shell without anything that shells read differently, and a place without
  * anything that one could be made to execute. fuzz-deps: provider_ssh base */
+#include "asked/request.h"
 #include "remote.h"
-#include "request.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -14,6 +14,7 @@
 #include "base/program.h"
 #include "base/strv.h"
 #include "job/job.h"
+#include "provider/names.h"
 #include "provider/program/operations.h"
 
 #include <errno.h>
@@ -39,11 +40,13 @@ char **process_settings(char *const *env)
 	return TAKE_PTR(kept);
 }
 
-/* Return program_env() with these added; these win. */
-static char **make_env(char *const *more)
+/* Return program_env() with what the provider needs of ours, and with these added; these win. */
+static char **make_env(const struct provider *p, char *const *more)
 {
 	_cleanup_(strv_freep) char **env = program_env(environ);
 
+	if (env && provider_asks_service(p->name) && program_env_add_service(&env, environ) < 0)
+		return NULL;
 	for (size_t i = 0; env && more && more[i]; i++) {
 		struct str one = str_from(more[i]);
 		_cleanup_(freep) char *name = str_dup(str_prefix(one, str_chr(one, '=')));
@@ -102,7 +105,7 @@ static void write_some(struct process *run)
 int process_begin(struct process *ret, const struct provider *p, const struct process_ask *ask,
 	struct cloche_err *err)
 {
-	_cleanup_(strv_freep) char **env = make_env(ask->env);
+	_cleanup_(strv_freep) char **env = make_env(p, ask->env);
 	_cleanup_fd_ int their_in = -1, their_out = -1, their_words = -1, to = -1, from = -1,
 			 words = -1;
 	const char *const led[] = {ask->leader, "carry", p->path, ask->verb, NULL};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "asked/asked.h"
+#include "asked/request.h"
 #include "base/fd.h"
 #include "provider/program/words.h"
-#include "request.h"
 #include "tap.h"
 
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "request.h"
+#include "asked/request.h"
 #include "asked/asked.h"
 #include "base/parse.h"
 #include "base/strv.h"
