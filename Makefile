@@ -18,6 +18,7 @@ unexport GIT_SSL_CAINFO
 all:
 	@tools/setup build
 	@tools/build
+	@echo "built: build/bin/cloche; \"make install PREFIX=DIR\" installs it, \"make help\" lists the rest"
 
 run: all
 	@tools/setup run
