@@ -87,7 +87,8 @@ MESSAGE(netconf, connect_to, NETCONF_CONNECT_TO, NETCONF_CONNECT_TO_FIELDS);
 #define NETCONF_LOG_FIELDS(F)                                                                      \
 	F(BOOL, plain)                                                                             \
 	F(BOOL, json)                                                                              \
-	F(BOOL, live)
+	F(BOOL, live)                                                                              \
+	F(BOOL, kept) /* the sandbox's own log, in JSON: it may be cut at its front */
 MESSAGE_WITH_FDS(netconf, log, NETCONF_LOG_FIELDS);
 
 #define NETCONF_RECORD_FIELDS(F) F(U64, limit) /* bytes; 0: a default */
