@@ -3,6 +3,7 @@
 #include "foreground.h"
 #include "json_out.h"
 #include "planted.h"
+#include "refusals.h"
 
 #include <cloche/run.h>
 #include <limits.h>
@@ -37,6 +38,8 @@ static int run_run_attached(struct sandbox_options *o, cloche_run *run)
 		return r;
 	debug_step(o, "sandbox %s (%s) has ended: exit status %d, %llu ms", end->id, end->provider,
 		r, (unsigned long long)end->duration_ms);
+	if (!o->quiet)
+		refusals_say(refusals_open(end->id, false), end->id, false);
 	planted = planted_say(end->id);
 	if (o->json && !json_print_run(run, planted))
 		r = EXIT_CLOCHE;

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the network refused, told when a command has ended: a program inside often says nothing of
+ * it, or something else. */
+
+#include <cloche/network_log.h>
+#include <stdbool.h>
+
+/* Open the network log of a sandbox (its id), at its end if the sandbox has been there before.
+ * Return NULL if it has none. */
+cloche_network_log *refusals_open(const char *sandbox, bool before);
+
+/* Say in at most five lines on standard error what was refused since then, and what allows it:
+ * options, or commands if the sandbox lives on. Close the log. NULL is fine. */
+void refusals_say(cloche_network_log *log, const char *sandbox, bool lives);
