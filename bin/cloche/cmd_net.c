@@ -96,6 +96,19 @@ static int net_check(struct net_options *o, char *const *operands, cloche_err *e
 	return v.allowed ? 0 : 1;
 }
 
+static int net_say_change(
+	const struct net_options *o, const cloche_instance *i, const cloche_policy_change *change)
+{
+	if (o->json)
+		return json_print(json_pack("{s:s, s:I, s:I}", "id", cloche_instance_id(i), "rules",
+			       (json_int_t)change->rules, "closed", (json_int_t)change->closed))
+			       ? 0
+			       : EXIT_CLOCHE;
+	say("%u rule%s, %u request%s broken off", change->rules, change->rules == 1 ? "" : "s",
+		change->closed, change->closed == 1 ? "" : "s");
+	return 0;
+}
+
 static int net_set(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	cloche_policy_change change;
@@ -110,14 +123,54 @@ static int net_set(struct net_options *o, char *const *operands, cloche_err *err
 		r = cloche_instance_set_allowlist(i, o->list, &change, err);
 	if (r < 0)
 		return r;
-	if (o->json)
-		return json_print(json_pack("{s:s, s:I, s:I}", "id", cloche_instance_id(i), "rules",
-			       (json_int_t)change.rules, "closed", (json_int_t)change.closed))
-			       ? 0
-			       : EXIT_CLOCHE;
-	say("%u rule%s, %u request%s broken off", change.rules, change.rules == 1 ? "" : "s",
-		change.closed, change.closed == 1 ? "" : "s");
-	return 0;
+	return net_say_change(o, i, &change);
+}
+
+/* Add a shorthand, or HOST/PATH for both schemes. */
+static int net_add_place(cloche_allowlist *list, const char *place,
+	int (*add)(cloche_allowlist *list, const char *shorthand, cloche_err *err), cloche_err *err)
+{
+	static const char *const schemes[] = {"https", "http"};
+	char text[2100];
+	int r = 0;
+
+	if (strstr(place, "://") || !strchr(place, '/'))
+		return add(list, place, err);
+	for (size_t i = 0; r == 0 && i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		if ((size_t)snprintf(text, sizeof(text), "%s://%s", schemes[i], place) >=
+			sizeof(text))
+			return wrong_usage(err, NULL, "net: the path is too long");
+		r = add(list, text, err);
+	}
+	return r;
+}
+
+static int net_add(struct net_options *o, char *const *operands,
+	int (*add)(cloche_allowlist *list, const char *shorthand, cloche_err *err), cloche_err *err)
+{
+	cloche_policy_change change;
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
+	int r;
+
+	o->list = cloche_allowlist_new();
+	if (!o->list)
+		return wrong_usage(err, NULL, "out of memory");
+	r = net_add_place(o->list, operands[1], add, err);
+	if (r == 0)
+		r = cloche_instance_open(operands[0], &i, err);
+	if (r == 0)
+		r = cloche_instance_add_allowlist(i, o->list, &change, err);
+	return r < 0 ? r : net_say_change(o, i, &change);
+}
+
+static int net_allow(struct net_options *o, char *const *operands, cloche_err *err)
+{
+	return net_add(o, operands, cloche_allowlist_add_host, err);
+}
+
+static int net_deny(struct net_options *o, char *const *operands, cloche_err *err)
+{
+	return net_add(o, operands, cloche_allowlist_deny_host, err);
 }
 
 /* A sandbox is looked for first: what lies in the current directory may be of a room's making. The
@@ -223,11 +276,13 @@ static int net_suggest(struct net_options *o, char *const *operands, cloche_err 
 static const struct part {
 	const char *name, *needs, *example;
 	int operands;
-	bool of_rules; /* uses an allowlist; the others read a log */
+	bool of_rules; /* uses an allowlist */
 	int (*run)(struct net_options *o, char *const *operands, cloche_err *err);
 } parts[] = {
 	{"check", "METHOD and URL", "check GET https://api.github.com/user", 2, true, net_check},
 	{"set", "the ID of a sandbox", "set --allow pypi.org ID", 1, true, net_set},
+	{"allow", "a sandbox and HOST[/PATH]", "allow dev pypi.org", 2, false, net_allow},
+	{"deny", "a sandbox and HOST[/PATH]", "deny dev pypi.org", 2, false, net_deny},
 	{"log", "a sandbox, or the FILE of a log", "log dev", 1, false, net_log},
 	{"suggest", "a sandbox, or the FILE of a log", "suggest dev", 1, false, net_suggest},
 };
@@ -238,8 +293,9 @@ static const struct part *net_find_part(const struct operands *operands, cloche_
 		if (strcmp(operands->v[0], parts[i].name) == 0)
 			return &parts[i];
 	wrong_usage(err, "\"cloche net --help\" tells what each does",
-		"net: use check, set, log or suggest%s%s%s", operands->n ? ", not \"" : "",
-		operands->n ? operands->v[0] : "", operands->n ? "\"" : "");
+		"net: use check, set, allow, deny, log or suggest%s%s%s",
+		operands->n ? ", not \"" : "", operands->n ? operands->v[0] : "",
+		operands->n ? "\"" : "");
 	return NULL;
 }
 
@@ -256,7 +312,7 @@ static int main_net(void *ctx, const struct operands *operands, cloche_err *err)
 		return wrong_usage(err, example, "net %s: needs %s", p->name, p->needs);
 	if (!p->of_rules && o->list)
 		return wrong_usage(err, example, "net %s: takes no allowlist", p->name);
-	if (p->of_rules && (o->blocked || o->follow))
+	if (p->run != net_log && p->run != net_suggest && (o->blocked || o->follow))
 		return wrong_usage(err, example, "net %s: %s is for logs", p->name,
 			o->blocked ? "--blocked" : "--follow");
 	return p->run(o, operands->v + 1, err);
@@ -267,6 +323,7 @@ const struct command command_net = {
 	.summary = "ask what an allowlist decides, change that of a sandbox, read a network log",
 	.synopsis = "check [--allowlist FILE] METHOD URL\n"
 		    "       cloche net set [--allowlist FILE] [--allow HOST] ID\n"
+		    "       cloche net allow|deny ID HOST[/PATH]\n"
 		    "       cloche net log [--blocked] [--follow] ID|FILE\n"
 		    "       cloche net suggest [--blocked-only] [--follow] ID|FILE",
 	.text = "check says what the gateway would decide about a request, which rule decides, "
@@ -274,6 +331,7 @@ const struct command command_net = {
 		"what would allow the request; the exit status is 0 if it is allowed, 1 if not.\n"
 		"set replaces what a running sandbox may reach: as a whole, or not at all.\n"
 		"Requests under way that the new rules forbid are broken off; secrets stay.\n"
+		"allow and deny add to what holds. The last word about a host counts.\n"
 		"log shows a network log, safe for a terminal: of a sandbox that runs or was one "
 		"of\n"
 		"the last 64 that have ended, or a file of either form.\n"
@@ -282,6 +340,7 @@ const struct command command_net = {
 		"\n"
 		"  cloche net check --allowlist allow.yaml GET https://api.github.com/repos/x/y\n"
 		"  cloche net set --allowlist allow.yaml --allow pypi.org dev\n"
+		"  cloche net allow dev pypi.org\n"
 		"  cloche net log --blocked dev\n"
 		"  cloche net suggest --blocked-only network-sandbox.jsonl",
 	.tables = {&(const struct option_table){"Options", options}},

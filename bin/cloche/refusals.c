@@ -17,6 +17,7 @@ enum what {
 	WHAT_HOST,    /* no entry for the host: --allow opens it */
 	WHAT_ENTRY,   /* the entries for the host do not go so far */
 	WHAT_ADDRESS, /* the name leads to an address that may not be dialled */
+	WHAT_DENIED,  /* cloche net deny has closed it */
 	WHAT_OTHER,   /* no rule can allow it */
 };
 
@@ -51,7 +52,8 @@ static enum what refusal_what(const json_t *event)
 		enum what what;
 	} reasons[] = {{"host", WHAT_HOST}, {"host_address", WHAT_HOST}, {"scheme", WHAT_HOST},
 		{"port", WHAT_HOST}, {"path", WHAT_ENTRY}, {"path_undecidable", WHAT_ENTRY},
-		{"query", WHAT_ENTRY}, {"method", WHAT_ENTRY}, {"websocket", WHAT_ENTRY}};
+		{"query", WHAT_ENTRY}, {"method", WHAT_ENTRY}, {"websocket", WHAT_ENTRY},
+		{"denied", WHAT_DENIED}};
 	const char *reason = refusal_text(event, "reason");
 
 	if (strncmp(refusal_text(event, "note"), "address refused", 15) == 0)
@@ -160,17 +162,19 @@ static void refusal_say(const struct refusal *r, const char *sandbox, bool lives
 				: "");
 		break;
 	case WHAT_HOST:
-		if (!lives) {
+		if (lives)
+			say("refused: %s (%s); to allow it: cloche net allow %s %s", r->place, who,
+				sandbox, r->place);
+		else
 			say("refused: %s (%s); to allow it: --allow %s", r->place, who, r->place);
-			break;
-		}
-		say("refused: %s (%s); what would allow it: cloche net suggest --blocked-only %s",
-			r->place, who, sandbox);
 		break;
 	case WHAT_ENTRY:
 		say("refused: %s (%s), whose allowed paths or methods do not go so far; what would "
 		    "allow it: cloche net suggest --blocked-only %s",
 			r->place, who, sandbox);
+		break;
+	case WHAT_DENIED:
+		say("refused: %s (%s), which cloche net deny has closed", r->place, who);
 		break;
 	case WHAT_ADDRESS:
 		say("refused: %s (%s): %s", r->place, who, r->why);

@@ -260,6 +260,7 @@ static int config_take(struct broker *b, struct chan_frame *f)
 		return take_offline(b, f);
 	case NETCONF_DONE:
 		return config_complete(b);
+	case NETCONF_KEEP: /* there is nothing yet to keep */
 	case NETCONF_OK:
 	case NETCONF_COUNTS:
 	case NETCONF_REFUSED:
