@@ -56,7 +56,7 @@ static enum what refusal_what(const json_t *event)
 		{"denied", WHAT_DENIED}};
 	const char *reason = refusal_text(event, "reason");
 
-	if (strncmp(refusal_text(event, "note"), "address refused", 15) == 0)
+	if (strstr(refusal_text(event, "note"), ", which is refused: "))
 		return WHAT_ADDRESS;
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (strcmp(reason, reasons[i].reason) == 0)
