@@ -122,19 +122,30 @@ static void refusals_add(struct refusals *all, const struct refusal *r)
 	all->v[all->n++].count = 1;
 }
 
+static bool is_withheld(const json_t *event)
+{
+	return strcmp(refusal_text(event, "event"), "warning") == 0 &&
+	       strcmp(refusal_text(event, "reason"), "secret") == 0;
+}
+
+static bool is_refused(const json_t *event)
+{
+	return strcmp(refusal_text(event, "event"), "connect") == 0 ||
+	       strcmp(refusal_text(event, "decision"), "blocked") == 0;
+}
+
 static void refusals_take(struct refusals *all, const json_t *event)
 {
 	const char *kind = refusal_text(event, "event");
 	struct refusal r = {.what = WHAT_SECRET};
 
-	if (strcmp(kind, "warning") == 0 && strcmp(refusal_text(event, "reason"), "secret") == 0) {
+	if (is_withheld(event)) {
 		snprintf(r.place, sizeof(r.place), "%s", refusal_text(event, "note"));
 		refusals_add(all, &r);
 	} else if (strcmp(kind, "suppressed") == 0) {
 		all->more +=
 			(unsigned long long)json_integer_value(json_object_get(event, "count"));
-	} else if (strcmp(kind, "connect") == 0 ||
-		   strcmp(refusal_text(event, "decision"), "blocked") == 0) {
+	} else if (is_refused(event)) {
 		r.what = refusal_what(event);
 		refusal_place(event, r.place);
 		refusal_program(event, r.program);
@@ -144,6 +155,24 @@ static void refusals_take(struct refusals *all, const json_t *event)
 			r.what = WHAT_OTHER;
 		refusals_add(all, &r);
 	}
+}
+
+json_t *refusal_event(const char *json)
+{
+	json_t *event = json_loads(json, 0, NULL), *line = NULL;
+	char place[PLACE_MAX];
+
+	if (is_withheld(event) || is_refused(event))
+		line = json_pack("{s:s}", "type", is_refused(event) ? "refused" : "warning");
+	if (line && json_object_update(line, event) == 0) {
+		(void)json_object_del(line, "event");
+		(void)json_object_del(line, "decision");
+		refusal_place(event, place);
+		if (is_refused(event) && refusal_what(event) == WHAT_HOST && is_word(place))
+			(void)json_object_set_new(line, "allow", json_string(place));
+	}
+	json_decref(event);
+	return line;
 }
 
 /* --- saying --- */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/record/network_log.h"
 #include "base/fd.h"
 #include "job/job.h"
 #include "netlog/reader.h"
@@ -90,7 +91,7 @@ int cloche_network_log_skip(cloche_network_log *log, cloche_err *err)
 	return netlog_reader_skip(log->reader, err);
 }
 
-static int network_log_watch(cloche_network_log *log, struct cloche_err *err)
+int network_log_watch(cloche_network_log *log, struct cloche_err *err)
 {
 	char path[64];
 
@@ -99,13 +100,20 @@ static int network_log_watch(cloche_network_log *log, struct cloche_err *err)
 	if (log->watch < 0 || inotify_add_watch(log->watch, path, IN_MODIFY | IN_CLOSE_WRITE) < 0)
 		return err_sys(err, errno, "watch the network log");
 	netlog_reader_follow(log->reader);
-	return 0;
+	return log->watch;
+}
+
+void network_log_settle(cloche_network_log *log)
+{
+	char events[4096];
+
+	while (read(log->watch, events, sizeof(events)) > 0)
+		;
 }
 
 /* The watch begins before the file is looked at, so nothing is missed. */
 int cloche_network_log_wait(cloche_network_log *log, cloche_err *err)
 {
-	char events[4096];
 	int r = log->watch < 0 ? network_log_watch(log, err) : 0;
 
 	for (;;) {
@@ -124,8 +132,7 @@ int cloche_network_log_wait(cloche_network_log *log, cloche_err *err)
 		r = job_wait_fd(log->watch, POLLIN, -1);
 		if (r < 0)
 			return err_sys(err, -r, "wait for the network log");
-		while (read(log->watch, events, sizeof(events)) > 0)
-			;
+		network_log_settle(log);
 	}
 }
 
