@@ -116,7 +116,7 @@ struct sandbox_options {
 	const char *config;
 	bool keeps_workdir; /* the working directory is /workspace unless one is given */
 	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
-	bool verbose, debug, allow_unsandboxed, detach;
+	bool verbose, quiet, events, debug, allow_unsandboxed, detach;
 	const char *from; /* create: the log to start from */
 	const char *to;   /* create: the last entry to replay */
 };

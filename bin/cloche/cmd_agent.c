@@ -3,6 +3,7 @@
 #include "interrupt.h"
 #include "json_out.h"
 #include "planted.h"
+#include "refusals.h"
 
 #include <cloche/task.h>
 #include <errno.h>
@@ -203,6 +204,14 @@ static void agent_summarise(const cloche_task *task)
 	say_lines(end->error_summary);
 }
 
+static void agent_say_refusals(const struct agent_options *o, const cloche_task *task)
+{
+	const char *id = cloche_task_result_of(task)->run->id;
+
+	if (!o->sandbox.quiet)
+		refusals_say(refusals_open(id, false), id, false);
+}
+
 /* End the lines of events with one that has the result. Return false if it could not be written. */
 static bool print_last_line(const char *json)
 {
@@ -247,6 +256,7 @@ static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_
 	if (r == 0) {
 		r = print_result(o, task) ? 0 : EXIT_CLOCHE;
 		agent_summarise(task);
+		agent_say_refusals(o, task);
 		json_decref(planted_say(cloche_task_result_of(task)->run->id));
 		r = r ? r : cloche_outcome_exit_status(cloche_task_result_of(task)->outcome);
 	}

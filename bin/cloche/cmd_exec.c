@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "foreground.h"
 #include "json_out.h"
+#include "refusals.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 enum { MAX_ENV = 256 };
 
 struct exec_options {
-	bool interactive, tty, no_tty, detach, json;
+	bool interactive, tty, no_tty, detach, json, quiet;
 	const char *user;    /* NULL: the sandbox's */
 	uint64_t timeout_ms; /* UINT64_MAX: that of the sandbox */
 	const char *workdir;
@@ -61,6 +62,8 @@ static const struct option exec_options[] = {
 		.at = offsetof(struct exec_options, keys)},
 	{"json", 0, NULL, "print the result as one JSON document",
 		.at = offsetof(struct exec_options, json)},
+	{"quiet", 0, NULL, "do not say at the end what the network refused",
+		.at = offsetof(struct exec_options, quiet)},
 	{0},
 };
 
@@ -87,7 +90,7 @@ static int exec_run_detached(cloche_run *run, const struct exec_options *o, cloc
 	return foreground_detach(run, &f, err);
 }
 
-static int exec_run_attached(cloche_run *run, const struct exec_options *o)
+static int exec_run_attached(cloche_run *run, const struct exec_options *o, const char *sandbox)
 {
 	const struct foreground f = {
 		.tty = foreground_has_tty(o->tty, o->no_tty || o->interactive || o->json),
@@ -95,9 +98,11 @@ static int exec_run_attached(cloche_run *run, const struct exec_options *o)
 		.no_output = o->json,
 		.stays = true,
 		.again = "cloche attach"};
+	cloche_network_log *log = o->quiet ? NULL : refusals_open(sandbox, true);
 	bool ran;
 	int r = foreground_run(run, &f, &ran);
 
+	refusals_say(log, sandbox, true);
 	if (ran && o->json && !json_print_exec(run))
 		r = EXIT_CLOCHE;
 	return r;
@@ -122,12 +127,13 @@ static int main_exec(void *ctx, const struct operands *operands, cloche_err *err
 		r = find_user(i, o->user, &uid, &gid, err);
 	if (r == 0 && o->user)
 		cloche_run_set_user(run, uid, gid);
-	cloche_instance_free(i);
 	if (r == 0)
 		r = exec_configure(run, o, err);
-	if (r < 0)
-		return r;
-	return o->detach ? exec_run_detached(run, o, err) : exec_run_attached(run, o);
+	if (r == 0)
+		r = o->detach ? exec_run_detached(run, o, err)
+			      : exec_run_attached(run, o, cloche_instance_id(i));
+	cloche_instance_free(i);
+	return r;
 }
 
 const struct command command_exec = {
@@ -159,7 +165,7 @@ const struct command command_exec = {
 enum { DEFAULT_TIMEOUT_MS = 30000 };
 
 struct shell_options {
-	bool json, interactive;
+	bool json, interactive, quiet;
 	uint64_t timeout_ms;
 };
 
@@ -171,6 +177,8 @@ static const struct option shell_options[] = {
 	{"json", 0, NULL,
 		"print {isolation, success, stdout, stderr, exitCode, executionTime, ...}",
 		.at = offsetof(struct shell_options, json)},
+	{"quiet", 0, NULL, "do not say at the end what the network refused",
+		.at = offsetof(struct shell_options, quiet)},
 	{0},
 };
 
@@ -183,13 +191,16 @@ static int run_shell(
 		.stays = true,
 		.again = "cloche attach"};
 	_cleanup_(run_freep) cloche_run *run = NULL;
+	cloche_network_log *log;
 	bool ran;
 	int r = cloche_run_new_in(i, argv, &run, err);
 
 	if (r < 0)
 		return r;
 	cloche_run_set_timeout(run, o->timeout_ms);
+	log = o->quiet ? NULL : refusals_open(cloche_instance_id(i), true);
 	r = foreground_run(run, &f, &ran);
+	refusals_say(log, cloche_instance_id(i), true);
 	if (ran && o->json && !json_print(json_shell_result(run)))
 		r = EXIT_CLOCHE;
 	return r;

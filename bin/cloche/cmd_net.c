@@ -7,12 +7,13 @@
 #include <cloche/allowlist.h>
 #include <cloche/network_log.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct net_options {
 	cloche_allowlist *list; /* NULL: none was named */
-	bool blocked, json;
+	bool blocked, follow, json;
 };
 
 /* Add to the list with add(), which takes what the option was given. */
@@ -46,6 +47,8 @@ static const struct option options[] = {
 		.at = offsetof(struct net_options, blocked)},
 	{"blocked-only", 0, NULL, "suggest: only for what was refused",
 		.at = offsetof(struct net_options, blocked)},
+	{"follow", 'f', NULL, "log: go on until the sandbox ends; suggest: wait until it has ended",
+		.at = offsetof(struct net_options, follow)},
 	{"json", 0, NULL, "print JSON (log: one line an entry, else one document)",
 		.at = offsetof(struct net_options, json)},
 	{0},
@@ -93,6 +96,19 @@ static int net_check(struct net_options *o, char *const *operands, cloche_err *e
 	return v.allowed ? 0 : 1;
 }
 
+static int net_say_change(
+	const struct net_options *o, const cloche_instance *i, const cloche_policy_change *change)
+{
+	if (o->json)
+		return json_print(json_pack("{s:s, s:I, s:I}", "id", cloche_instance_id(i), "rules",
+			       (json_int_t)change->rules, "closed", (json_int_t)change->closed))
+			       ? 0
+			       : EXIT_CLOCHE;
+	say("%u rule%s, %u request%s broken off", change->rules, change->rules == 1 ? "" : "s",
+		change->closed, change->closed == 1 ? "" : "s");
+	return 0;
+}
+
 static int net_set(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	cloche_policy_change change;
@@ -107,32 +123,110 @@ static int net_set(struct net_options *o, char *const *operands, cloche_err *err
 		r = cloche_instance_set_allowlist(i, o->list, &change, err);
 	if (r < 0)
 		return r;
-	if (o->json)
-		return json_print(json_pack("{s:s, s:I, s:I}", "id", cloche_instance_id(i), "rules",
-			       (json_int_t)change.rules, "closed", (json_int_t)change.closed))
-			       ? 0
-			       : EXIT_CLOCHE;
-	say("%u rule%s, %u request%s broken off", change.rules, change.rules == 1 ? "" : "s",
-		change.closed, change.closed == 1 ? "" : "s");
-	return 0;
+	return net_say_change(o, i, &change);
+}
+
+/* Add a shorthand, or HOST/PATH for both schemes. */
+static int net_add_place(cloche_allowlist *list, const char *place,
+	int (*add)(cloche_allowlist *list, const char *shorthand, cloche_err *err), cloche_err *err)
+{
+	static const char *const schemes[] = {"https", "http"};
+	char text[2100];
+	int r = 0;
+
+	if (strstr(place, "://") || !strchr(place, '/'))
+		return add(list, place, err);
+	for (size_t i = 0; r == 0 && i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		if ((size_t)snprintf(text, sizeof(text), "%s://%s", schemes[i], place) >=
+			sizeof(text))
+			return wrong_usage(err, NULL, "net: the path is too long");
+		r = add(list, text, err);
+	}
+	return r;
+}
+
+static int net_add(struct net_options *o, char *const *operands,
+	int (*add)(cloche_allowlist *list, const char *shorthand, cloche_err *err), cloche_err *err)
+{
+	cloche_policy_change change;
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
+	int r;
+
+	o->list = cloche_allowlist_new();
+	if (!o->list)
+		return wrong_usage(err, NULL, "out of memory");
+	r = net_add_place(o->list, operands[1], add, err);
+	if (r == 0)
+		r = cloche_instance_open(operands[0], &i, err);
+	if (r == 0)
+		r = cloche_instance_add_allowlist(i, o->list, &change, err);
+	return r < 0 ? r : net_say_change(o, i, &change);
+}
+
+static int net_allow(struct net_options *o, char *const *operands, cloche_err *err)
+{
+	return net_add(o, operands, cloche_allowlist_add_host, err);
+}
+
+static int net_deny(struct net_options *o, char *const *operands, cloche_err *err)
+{
+	return net_add(o, operands, cloche_allowlist_deny_host, err);
+}
+
+/* A sandbox is looked for first: what lies in the current directory may be of a room's making. The
+ * caller frees *ret. */
+static int net_find_log(
+	const struct net_options *o, const char *operand, char **ret, cloche_err *err)
+{
+	bool is_path = strchr(operand, '/');
+	int r = is_path ? -CLOCHE_E_NOT_FOUND : cloche_network_log_find(operand, ret, err);
+
+	if (r != -CLOCHE_E_NOT_FOUND || (!is_path && access(operand, F_OK) < 0))
+		return r;
+	if (o->follow)
+		return wrong_usage(err, "for example: cloche net log --follow dev",
+			"net: --follow is for a sandbox, and %s is a file", operand);
+	*ret = strdup(operand);
+	return *ret ? 0 : wrong_usage(err, NULL, "out of memory");
+}
+
+/* Return 0 at the end of the log, 1 if an entry could not be printed, or a negative code. */
+static int net_print_log(const struct net_options *o, cloche_network_log *log, cloche_err *err)
+{
+	cloche_network_entry e;
+	bool ok = true;
+	int r;
+
+	do {
+		r = o->follow ? cloche_network_log_wait(log, err) : 1;
+		if (r <= 0)
+			return r;
+		while (ok && (r = cloche_network_log_next(log, &e, err)) > 0)
+			if (e.blocked || !o->blocked)
+				ok = o->json ? json_print_text(e.json)
+					     : printf("%s\n", e.line) >= 0;
+		if (!ok || (o->follow && fflush(stdout) != 0))
+			return 1;
+	} while (r == 0 && o->follow);
+	return r;
 }
 
 static int net_log(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	cloche_network_log *log = NULL;
-	cloche_network_entry e;
 	cloche_network_summary s;
-	bool ok = true;
-	int r = cloche_network_log_open(operands[0], &log, err);
+	char *path = NULL;
+	int r = net_find_log(o, operands[0], &path, err);
 
+	if (r == 0)
+		r = cloche_network_log_open(path, &log, err);
+	free(path);
 	if (r < 0)
 		return r;
-	while (ok && (r = cloche_network_log_next(log, &e, err)) > 0)
-		if (e.blocked || !o->blocked)
-			ok = o->json ? json_print_text(e.json) : printf("%s\n", e.line) >= 0;
+	r = net_print_log(o, log, err);
 	s = cloche_network_log_summary(log);
 	cloche_network_log_close(log);
-	if (!ok)
+	if (r > 0)
 		return EXIT_CLOCHE;
 	if (r == 0 && !o->json)
 		say("%llu allowed, %llu blocked, %llu errors, %llu names looked up; "
@@ -143,13 +237,34 @@ static int net_log(struct net_options *o, char *const *operands, cloche_err *err
 	return r;
 }
 
+/* Wait until the sandbox has ended. */
+static int net_await_end(const char *path, cloche_err *err)
+{
+	cloche_network_log *log = NULL;
+	int r = cloche_network_log_open(path, &log, err);
+
+	if (r < 0)
+		return r;
+	while ((r = cloche_network_log_wait(log, err)) > 0)
+		if (cloche_network_log_skip(log, err) < 0)
+			break;
+	cloche_network_log_close(log);
+	return r;
+}
+
 static int net_suggest(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	cloche_network_suggestion *s = NULL;
 	const char *yaml;
+	char *path = NULL;
 	bool ok;
-	int r = cloche_network_log_suggest(operands[0], o->blocked, &s, err);
+	int r = net_find_log(o, operands[0], &path, err);
 
+	if (r == 0 && o->follow)
+		r = net_await_end(path, err);
+	if (r == 0)
+		r = cloche_network_log_suggest(path, o->blocked, &s, err);
+	free(path);
 	if (r < 0)
 		return r;
 	yaml = s->yaml;
@@ -161,13 +276,15 @@ static int net_suggest(struct net_options *o, char *const *operands, cloche_err 
 static const struct part {
 	const char *name, *needs, *example;
 	int operands;
-	bool of_rules; /* uses an allowlist; the others read a log */
+	bool of_rules; /* uses an allowlist */
 	int (*run)(struct net_options *o, char *const *operands, cloche_err *err);
 } parts[] = {
 	{"check", "METHOD and URL", "check GET https://api.github.com/user", 2, true, net_check},
 	{"set", "the ID of a sandbox", "set --allow pypi.org ID", 1, true, net_set},
-	{"log", "the FILE of a log", "log net.log", 1, false, net_log},
-	{"suggest", "the FILE of a log", "suggest net.log", 1, false, net_suggest},
+	{"allow", "a sandbox and HOST[/PATH]", "allow dev pypi.org", 2, false, net_allow},
+	{"deny", "a sandbox and HOST[/PATH]", "deny dev pypi.org", 2, false, net_deny},
+	{"log", "a sandbox, or the FILE of a log", "log dev", 1, false, net_log},
+	{"suggest", "a sandbox, or the FILE of a log", "suggest dev", 1, false, net_suggest},
 };
 
 static const struct part *net_find_part(const struct operands *operands, cloche_err *err)
@@ -176,8 +293,9 @@ static const struct part *net_find_part(const struct operands *operands, cloche_
 		if (strcmp(operands->v[0], parts[i].name) == 0)
 			return &parts[i];
 	wrong_usage(err, "\"cloche net --help\" tells what each does",
-		"net: use check, set, log or suggest%s%s%s", operands->n ? ", not \"" : "",
-		operands->n ? operands->v[0] : "", operands->n ? "\"" : "");
+		"net: use check, set, allow, deny, log or suggest%s%s%s",
+		operands->n ? ", not \"" : "", operands->n ? operands->v[0] : "",
+		operands->n ? "\"" : "");
 	return NULL;
 }
 
@@ -194,8 +312,9 @@ static int main_net(void *ctx, const struct operands *operands, cloche_err *err)
 		return wrong_usage(err, example, "net %s: needs %s", p->name, p->needs);
 	if (!p->of_rules && o->list)
 		return wrong_usage(err, example, "net %s: takes no allowlist", p->name);
-	if (p->of_rules && o->blocked)
-		return wrong_usage(err, example, "net %s: --blocked is for logs", p->name);
+	if (p->run != net_log && p->run != net_suggest && (o->blocked || o->follow))
+		return wrong_usage(err, example, "net %s: %s is for logs", p->name,
+			o->blocked ? "--blocked" : "--follow");
 	return p->run(o, operands->v + 1, err);
 }
 
@@ -204,20 +323,25 @@ const struct command command_net = {
 	.summary = "ask what an allowlist decides, change that of a sandbox, read a network log",
 	.synopsis = "check [--allowlist FILE] METHOD URL\n"
 		    "       cloche net set [--allowlist FILE] [--allow HOST] ID\n"
-		    "       cloche net log [--blocked] FILE\n"
-		    "       cloche net suggest [--blocked-only] FILE",
+		    "       cloche net allow|deny ID HOST[/PATH]\n"
+		    "       cloche net log [--blocked] [--follow] ID|FILE\n"
+		    "       cloche net suggest [--blocked-only] [--follow] ID|FILE",
 	.text = "check says what the gateway would decide about a request, which rule decides, "
 		"and\n"
 		"what would allow the request; the exit status is 0 if it is allowed, 1 if not.\n"
 		"set replaces what a running sandbox may reach: as a whole, or not at all.\n"
 		"Requests under way that the new rules forbid are broken off; secrets stay.\n"
-		"log shows a network log of either form, safe for a terminal.\n"
+		"allow and deny add to what holds. The last word about a host counts.\n"
+		"log shows a network log, safe for a terminal: of a sandbox that runs or was one "
+		"of\n"
+		"the last 64 that have ended, or a file of either form.\n"
 		"suggest prints the smallest allowlist that the requests of a log need. Read it\n"
 		"before you use it: the log says what the inside wanted.\n"
 		"\n"
 		"  cloche net check --allowlist allow.yaml GET https://api.github.com/repos/x/y\n"
 		"  cloche net set --allowlist allow.yaml --allow pypi.org dev\n"
-		"  cloche net log --blocked network-sandbox.log\n"
+		"  cloche net allow dev pypi.org\n"
+		"  cloche net log --blocked dev\n"
 		"  cloche net suggest --blocked-only network-sandbox.jsonl",
 	.tables = {&(const struct option_table){"Options", options}},
 	.ctx = &(struct net_options){0},

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
+#include "events.h"
 #include "foreground.h"
 #include "json_out.h"
 #include "planted.h"
+#include "refusals.h"
 
 #include <cloche/run.h>
 #include <limits.h>
@@ -23,8 +25,9 @@ static int run_run_detached(struct sandbox_options *o, cloche_run *run, cloche_e
 static int run_run_attached(struct sandbox_options *o, cloche_run *run)
 {
 	const struct foreground f = {.tty = foreground_has_tty(o->tty && isatty(STDIN_FILENO),
-					     o->no_tty || o->interactive || o->json),
+					     o->no_tty || o->interactive || o->json || o->events),
 		.interactive = o->interactive || o->tty,
+		.events = o->events,
 		.no_output = o->json};
 	const cloche_result *end = cloche_run_result(run);
 	json_t *planted;
@@ -37,11 +40,15 @@ static int run_run_attached(struct sandbox_options *o, cloche_run *run)
 		return r;
 	debug_step(o, "sandbox %s (%s) has ended: exit status %d, %llu ms", end->id, end->provider,
 		r, (unsigned long long)end->duration_ms);
+	if (!o->quiet)
+		refusals_say(refusals_open(end->id, false), end->id, false);
 	planted = planted_say(end->id);
 	if (o->json && !json_print_run(run, planted))
 		r = EXIT_CLOCHE;
+	if (o->events && !events_result(json_run_result(run, planted)))
+		r = EXIT_CLOCHE;
 	json_decref(planted);
-	if (end->is_recorded && !o->json)
+	if (end->is_recorded && !o->json && !o->events)
 		say("recorded: cloche log %s", end->id);
 	if (o->verbose)
 		say("sandbox %s (%s) ended after %llu ms", end->id, end->provider,
@@ -95,6 +102,12 @@ static int run_check(
 	if (!o->detach && sandbox_options_given(o, "ttl"))
 		return wrong_usage(err, "use --timeout, or --detach",
 			"run: --ttl is for a sandbox that stays");
+	if (o->events && (o->json || o->detach || o->tty))
+		return wrong_usage(err, "its last line is the result",
+			"run: --events cannot be combined with %s",
+			o->json     ? "--json"
+			: o->detach ? "--detach"
+				    : "--tty");
 	if (o->detach && o->network_log_live)
 		return wrong_usage(err, "with --detach use --network-log FILE",
 			"run: --network-log-live needs somebody to watch it");
@@ -123,6 +136,8 @@ static const struct option options[] = {
 		"return at once and print the id; the output goes to a log, which stays until\n"
 		"\"cloche rm\"",
 		.at = offsetof(struct sandbox_options, detach)},
+	{"events", 0, NULL, "print output, refusals and the result as JSON Lines, as they come",
+		.at = offsetof(struct sandbox_options, events)},
 	{0},
 };
 
@@ -143,8 +158,7 @@ const struct command command_run = {
 		"The exit status is the command's own; 124 after a timeout, 125 if cloche itself\n"
 		"failed, 126 or 127 if COMMAND could not be run or found, 128+N after signal N.",
 	.tables = {&sandbox_option_table, &sandbox_command_table,
-		&(const struct option_table){"To leave the command running", options},
-		&lasting_option_table},
+		&(const struct option_table){"Of a run", options}, &lasting_option_table},
 	.command_line = true,
 	.ctx = &(struct sandbox_options){0},
 	.run = main_run,

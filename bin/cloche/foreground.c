@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "foreground.h"
 #include "cli.h"
+#include "events.h"
 #include "interrupt.h"
 #include "json_out.h"
 #include "terminal_filter.h"
@@ -45,8 +46,9 @@ static void foreground_on_output(bool is_stderr, const void *data, size_t length
 {
 	if (output_errno)
 		return;
-	if (terminal_filter_write(
-		    &filters[is_stderr], is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length))
+	if (how->events ? events_output(is_stderr, data, length)
+			: terminal_filter_write(&filters[is_stderr],
+				  is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, length))
 		return;
 	/* If the reader of a pipe is gone, the output is not needed any more, so end our command.
 	 * If a terminal is gone, leave the command running if that is possible. */
@@ -125,6 +127,8 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	if (ret_ran)
 		*ret_ran = false;
 	foreground_configure(run);
+	if (f->events)
+		cloche_run_on_network(run, events_network, run);
 	r = cloche_run_execute(run, &err);
 	(void)terminal_filter_close(&filters[0], STDOUT_FILENO);
 	(void)terminal_filter_close(&filters[1], STDERR_FILENO);

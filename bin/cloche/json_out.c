@@ -192,17 +192,22 @@ static json_t *json_join(json_t *doc, json_t *more)
 	return NULL;
 }
 
-bool json_print_run(const cloche_run *run, json_t *planted)
+json_t *json_run_result(const cloche_run *run, json_t *planted)
 {
 	const cloche_result *end = cloche_run_result(run);
 	json_t *doc = json_pack("{s:s, s:s, s:s}", "id", end->id, "provider", end->provider,
 		"isolation", end->isolation);
 
 	doc = json_join(doc, json_ending(end));
-	return json_print(json_join(
+	return json_join(
 		doc, json_pack("{s:o, s:{s:I, s:I}, s:O}", "usage", json_usage(end), "network",
 			     "allowed", (json_int_t)end->network_allowed, "blocked",
-			     (json_int_t)end->network_blocked, "planted", planted)));
+			     (json_int_t)end->network_blocked, "planted", planted));
+}
+
+bool json_print_run(const cloche_run *run, json_t *planted)
+{
+	return json_print(json_run_result(run, planted));
 }
 
 bool json_print_exec(const cloche_run *run)

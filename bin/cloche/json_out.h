@@ -34,6 +34,9 @@ json_t *json_signal(int number);
  * the newline that ends the output's last line. NULL if out of memory. */
 json_t *json_shell_result(const cloche_run *run);
 
+/* Return the result document of `cloche run --json`. planted (borrowed) lists the planted files.
+ * NULL if out of memory. */
+json_t *json_run_result(const cloche_run *run, json_t *planted);
 /* Print the result document of `cloche run --json`. planted (borrowed) lists the planted files.
  * Return false if standard output failed. */
 bool json_print_run(const cloche_run *run, json_t *planted);

@@ -44,6 +44,8 @@ static const struct option options[] = {
 	{"json", 0, NULL, "print the result as one JSON document",
 		.at = offsetof(struct sandbox_options, json)},
 	{"verbose", 0, NULL, "say more", .at = offsetof(struct sandbox_options, verbose)},
+	{"quiet", 0, NULL, "do not say at the end what the network refused",
+		.at = offsetof(struct sandbox_options, quiet)},
 	{"debug", 0, NULL, "say what is done, and when",
 		.at = offsetof(struct sandbox_options, debug)},
 	{0},

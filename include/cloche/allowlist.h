@@ -30,11 +30,17 @@ CLOCHE_API int cloche_allowlist_add_text(
 CLOCHE_API int cloche_allowlist_add_host(
 	cloche_allowlist *list, const char *shorthand, cloche_err *err);
 
-/* Return the number of rules. */
+/* Deny HOST or SCHEME://HOST[:PORT][/PATH], which closes what was added to the list before: every
+ * port if none is named, and every spelling of the path. What is added later may open it again. */
+CLOCHE_API int cloche_allowlist_deny_host(
+	cloche_allowlist *list, const char *shorthand, cloche_err *err);
+
+/* Return the number of rules; denials do not count. */
 CLOCHE_API size_t cloche_allowlist_count(const cloche_allowlist *list);
 
 /* Store the rules as a JSON text in *ret, which the caller frees: an object of the arrays "domains"
- * and "url_prefixes", with the keys of the YAML form except those that have their default.
+ * and "url_prefixes", with the keys of the YAML form except those that have their default. Denials
+ * have no such form and are left out.
  * cloche_allowlist_add_text() reads it again. */
 CLOCHE_API int cloche_allowlist_json(const cloche_allowlist *list, char **ret, cloche_err *err);
 

@@ -130,10 +130,14 @@ CLOCHE_API int cloche_instance_forward(const cloche_instance *instance, uint16_t
  * progress that are no longer allowed are aborted. Secrets stay as they are. CLOCHE_E_UNSUPPORTED
  * if the sandbox has no network. ret may be NULL. */
 typedef struct cloche_policy_change {
-	uint32_t rules;  /* in list */
+	uint32_t rules;  /* that hold now */
 	uint32_t closed; /* requests that were aborted */
 } cloche_policy_change;
 CLOCHE_API int cloche_instance_set_allowlist(const cloche_instance *instance,
+	const cloche_allowlist *list, cloche_policy_change *ret, cloche_err *err);
+/* Add list to what holds in the sandbox now, in the same way. If others add something at the same
+ * time, nothing is lost. */
+CLOCHE_API int cloche_instance_add_allowlist(const cloche_instance *instance,
 	const cloche_allowlist *list, cloche_policy_change *ret, cloche_err *err);
 
 /* What was copied between this machine and a sandbox on another one. */

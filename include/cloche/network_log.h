@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLOCHE_NETWORK_LOG_H
 #define CLOCHE_NETWORK_LOG_H
-/* Reads a network log in either format (plain or JSON Lines). What is returned is escaped, because
- * the file can hold hostile text. One thread at a time. */
+/* Reads a network log in either format (plain or JSON Lines). Each sandbox with a network keeps one
+ * by itself, without being asked, which cloche_network_log_find() finds. What is returned is
+ * escaped, because the file can hold hostile text. One thread at a time. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +20,16 @@ typedef struct cloche_network_log cloche_network_log;
 /* Open a log file for reading. */
 CLOCHE_API int cloche_network_log_open(const char *path, cloche_network_log **ret, cloche_err *err);
 CLOCHE_API void cloche_network_log_close(cloche_network_log *log);
+
+/* Store the path of the log that a sandbox keeps in *ret, which the caller frees. sandbox is its
+ * id, the beginning of that, or its name. It has at most the last 16 MiB of its events; of
+ * sandboxes that have ended, the last 64 logs are there. CLOCHE_E_NOT_FOUND if there is none. */
+CLOCHE_API int cloche_network_log_find(const char *sandbox, char **ret, cloche_err *err);
+/* Leave out all entries that the log has now. */
+CLOCHE_API int cloche_network_log_skip(cloche_network_log *log, cloche_err *err);
+/* Wait until a log of cloche_network_log_find() has more entries, and return 1. Return 0 if there
+ * are none and its sandbox has ended. */
+CLOCHE_API int cloche_network_log_wait(cloche_network_log *log, cloche_err *err);
 
 typedef struct cloche_network_entry {
 	bool blocked;

@@ -16,6 +16,7 @@
 
 #include "error.h"
 #include "job.h"
+#include "network_log.h"
 #include "sandbox.h"
 
 #ifdef __cplusplus
@@ -82,6 +83,13 @@ typedef void (*cloche_output_fn)(bool is_stderr, const void *data, size_t length
 CLOCHE_API void cloche_run_on_output(cloche_run *run, cloche_output_fn fn, void *user);
 
 CLOCHE_API void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user);
+
+/* Call fn on the executing thread for each entry of the network log of the run's own sandbox, as it
+ * is written: what was asked for and refused, names that were looked up, warnings. The entry is
+ * borrowed during the call. Nothing is called for a sandbox without a network, in an existing
+ * sandbox, and for a detached run. */
+typedef void (*cloche_network_fn)(const cloche_network_entry *entry, void *user);
+CLOCHE_API void cloche_run_on_network(cloche_run *run, cloche_network_fn fn, void *user);
 
 /* Run the command to its end. Return 0 if it ran (cloche_run_result() says how it ended).
  * Call this once. */

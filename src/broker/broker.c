@@ -412,7 +412,7 @@ int broker_run(const struct broker_fds *fds, struct cloche_err *err)
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 	b->err = err ? err : &own;
 	b->supervisor.fd = b->net.fd = b->conf.fd = -1;
-	b->lines.fds[0] = b->lines.fds[1] = b->lines.fds[2] = -1;
+	b->lines.fds[0] = b->lines.fds[1] = b->lines.fds[2] = b->lines.fds[3] = -1;
 	tape_init(&b->tape);
 	b->lines.url = BUF_INIT(NET_MAX_TARGET + NET_MAX_HOST + 64);
 	b->coding.max = DECODE_MAX;

@@ -166,14 +166,17 @@ static int take_log(struct broker *b, struct chan_frame *f)
 	unsigned n = 0;
 
 	if (!netconf_get_log(f->payload, &m) || b->config->has_log ||
-		f->fds_n != (unsigned)m.plain + (unsigned)m.json + (unsigned)m.live)
+		f->fds_n !=
+			(unsigned)m.plain + (unsigned)m.json + (unsigned)m.live + (unsigned)m.kept)
 		return malformed(b);
 	if (m.plain)
 		b->lines.fds[0] = TAKE_FD(f->fds[n++]);
 	if (m.json)
 		b->lines.fds[1] = TAKE_FD(f->fds[n++]);
 	if (m.live)
-		b->lines.fds[2] = TAKE_FD(f->fds[n]);
+		b->lines.fds[2] = TAKE_FD(f->fds[n++]);
+	if (m.kept)
+		b->lines.fds[3] = TAKE_FD(f->fds[n]);
 	b->config->has_log = true;
 	return 0;
 }
@@ -203,6 +206,7 @@ static int open_log(struct broker *b)
 	c.plain_fd = b->lines.fds[0];
 	c.json_fd = b->lines.fds[1];
 	c.live_fd = b->lines.fds[2];
+	c.kept_fd = b->lines.fds[3];
 	b->lines.log = netlog_new(&c);
 	if (!b->lines.log)
 		return err_nomem(b->err);
@@ -256,6 +260,7 @@ static int config_take(struct broker *b, struct chan_frame *f)
 		return take_offline(b, f);
 	case NETCONF_DONE:
 		return config_complete(b);
+	case NETCONF_KEEP: /* there is nothing yet to keep */
 	case NETCONF_OK:
 	case NETCONF_COUNTS:
 	case NETCONF_REFUSED:

@@ -243,8 +243,9 @@ static void resolved(struct dial *d, const struct dns_result *result)
 	bool may_advise = result->n > 0 && address_may_be_advised(&result->addrs[0].sa);
 
 	if (why) {
-		snprintf(message, sizeof(message), "%s resolves to %s, which is refused: %s",
-			d->stream->host.text, first, why);
+		snprintf(message, sizeof(message), "%s resolves to %s, which is refused: %s%s",
+			d->stream->host.text, first, why,
+			may_advise ? "; allow_private in its entry opens it" : "");
 		refuse_address(d->stream, message, may_advise ? first : NULL);
 		return;
 	}

@@ -193,6 +193,13 @@ int log_warning(struct broker *b, struct str text)
 	return netlog_write(b->lines.log, &ev);
 }
 
+int log_withheld(struct broker *b, struct str text)
+{
+	struct netlog_event ev = {.kind = NETLOG_WARNING, .reason = STR("secret"), .note = text};
+
+	return netlog_write(b->lines.log, &ev);
+}
+
 static int write_text(struct broker *b, struct netlog_event *ev, const char *before, struct str a,
 	const char *between, struct str c)
 {

@@ -13,7 +13,7 @@ struct stream;
 
 struct log_lines {
 	struct netlog *log;
-	int fds[3];                    /* plain, JSON, live */
+	int fds[4];                    /* plain, JSON, live, kept */
 	struct scrubber *scrubber;     /* NULL: nothing is to be hidden */
 	struct buf url;                /* of the line that is being written */
 	const struct net_owner *owner; /* process behind what is refused now; NULL: not known */
@@ -31,3 +31,5 @@ void log_result(struct stream *s, enum netlog_kind kind, bool allowed);
 _warn_unused_ int log_stripped(struct stream *s, struct str header);
 _warn_unused_ int log_collapsed(struct stream *s, struct str header, unsigned count);
 _warn_unused_ int log_warning(struct broker *b, struct str text);
+/* The same for a secret that was not put into a header. */
+_warn_unused_ int log_withheld(struct broker *b, struct str text);

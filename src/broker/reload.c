@@ -50,6 +50,7 @@ struct reload {
 	struct loop_timer late;
 	struct allowlist *policy;
 	unsigned sources;
+	bool keeps;            /* it is added to the policy in force */
 	char names[NAMES_MAX]; /* of the sources, for the log */
 	struct cloche_err err; /* the first error */
 };
@@ -77,7 +78,8 @@ static void add_name(struct reload *r, struct str name)
 
 static int take_source(struct reload *r, const struct chan_frame *f)
 {
-	struct netconf_allowlist m = {.label = STR("--allow")};
+	bool denies = f->type == NETCONF_ALLOW && str_starts(f->payload, STR("!"));
+	struct netconf_allowlist m = {.label = denies ? STR("deny") : STR("--allow")};
 	int result;
 
 	if (++r->sources > SOURCES_MAX)
@@ -88,6 +90,12 @@ static int take_source(struct reload *r, const struct chan_frame *f)
 	if (result == 0)
 		add_name(r, m.label);
 	return result;
+}
+
+static void reload_keep(struct reload *r)
+{
+	r->keeps = true;
+	add_name(r, STR("what held"));
 }
 
 /* --- what is under way --- */
@@ -223,6 +231,22 @@ static int replace(struct reload *r)
 	return netconf_send_replaced(&r->chan, &m);
 }
 
+/* Another client may have changed the policy in force since this one began. */
+static int add_kept(struct reload *r)
+{
+	struct allowlist *all;
+	int result;
+
+	if (!r->keeps)
+		return 0;
+	result = allowlist_extend(r->broker->policy, r->policy, &all, &r->err);
+	if (result < 0)
+		return result;
+	allowlist_free(r->policy);
+	r->policy = all;
+	return 0;
+}
+
 /* DONE has come: apply the policy, and answer in any case. If the client has gone before DONE was
  * read, nothing is done. */
 static void reload_finish(struct reload *r)
@@ -241,7 +265,7 @@ static void reload_finish(struct reload *r)
 	if (r->err.code == 0 && r->broker->offline)
 		err_set(&r->err, E_UNSUPPORTED,
 			"the network is answered from a recording, and no policy is asked");
-	if (r->err.code == 0 && put_on_record(r) == 0)
+	if (r->err.code == 0 && add_kept(r) == 0 && put_on_record(r) == 0)
 		sent = replace(r);
 	else
 		sent = netconf_send_refused(&r->chan, &r->err);
@@ -263,6 +287,8 @@ static void on_reload(struct loop_io *io, uint32_t events)
 			; /* it has failed: drop the frame */
 		else if (f.fds_n > 0)
 			err_set(&r->err, E_PROTOCOL, "a policy comes without descriptors");
+		else if (f.type == NETCONF_KEEP && f.payload.n == 0 && !r->keeps)
+			reload_keep(r);
 		else if (!done)
 			(void)!take_source(r, &f);
 		chan_frame_done(&f);

@@ -33,7 +33,7 @@ static int secrets_log_notes(struct stream *s, const struct replace_result *resu
 				n->secret_name, STR_FMT(str_prefix(n->header, 64)), s->host.text,
 				n->why);
 			if (r == 0)
-				r = log_warning(s->broker, buf_str(&text));
+				r = log_withheld(s->broker, buf_str(&text));
 			break;
 		}
 	}

@@ -107,7 +107,7 @@ static void send_done(struct rig *g)
 		open(g->json_to ? g->json_to : g->json, O_WRONLY | O_APPEND | O_CLOEXEC)};
 
 	test_need(fds[0] >= 0 && fds[1] >= 0);
-	test_need(chan_send(&g->conf, NETCONF_LOG, str_make("\1\1\0", 3), fds, 2) == 0);
+	test_need(chan_send(&g->conf, NETCONF_LOG, str_make("\1\1\0\0", 4), fds, 2) == 0);
 	close(fds[0]);
 	close(fds[1]);
 	test_need(chan_send(&g->conf, NETCONF_DONE, STR_NULL, NULL, 0) == 0);

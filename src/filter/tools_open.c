@@ -22,7 +22,8 @@ int tools_host_is_open(const struct allowlist *policy, struct str text)
 	if (host_parse(str_prefix(text, str_chr(text, '/')), &host) < 0)
 		return 0;
 	for (size_t i = 0; i < allowlist_count(policy); i++)
-		if (is_open(allowlist_rule(policy, i), &host))
+		if (is_open(allowlist_rule(policy, i), &host) &&
+			!allowlist_denies_host(policy, allowlist_rule(policy, i), &host))
 			return 1;
 	return 0;
 }

@@ -7,8 +7,9 @@
  *
  * A new policy for a running broker comes over another socket, which the supervisor hands over
  * (HELPER_POLICY): any number of ALLOWLIST and ALLOW, then DONE. It replaces the old policy as a
- * whole, or not at all if any part is wrong or the client disconnects before DONE. The answer is
- * NETCONF_REPLACED or NETCONF_REFUSED; then the broker closes the socket. */
+ * whole (or is added to it, if a KEEP comes before DONE), or not at all if any part is wrong or the
+ * client disconnects before DONE. The answer is NETCONF_REPLACED or NETCONF_REFUSED; then the
+ * broker closes the socket. */
 
 #include "ipc/message.h"
 
@@ -27,7 +28,7 @@ enum {
 
 enum netconf_frame {
 	NETCONF_ALLOWLIST = 1, /* struct netconf_allowlist */
-	NETCONF_ALLOW,         /* str: one shorthand entry (--allow) */
+	NETCONF_ALLOW,         /* str: one shorthand entry (--allow); behind '!' a denial */
 	NETCONF_SECRET,        /* struct netconf_secret */
 	NETCONF_GITHUB_APP,    /* struct netconf_github_app */
 	NETCONF_CONNECT_TO,    /* struct netconf_connect_to */
@@ -38,6 +39,7 @@ enum netconf_frame {
 	NETCONF_RECORD,        /* struct netconf_record; 1 fd: the file that records requests */
 	NETCONF_OFFLINE,       /* nothing; 1 fd: a cassette that answers all requests */
 	NETCONF_DONE,
+	NETCONF_KEEP,     /* nothing: the new policy is added to the one in force */
 	NETCONF_OK = 16,  /* broker -> client */
 	NETCONF_COUNTS,   /* broker -> client: struct netconf_counts, once, when the broker ends */
 	NETCONF_REFUSED,  /* broker -> client: an error */
@@ -87,7 +89,8 @@ MESSAGE(netconf, connect_to, NETCONF_CONNECT_TO, NETCONF_CONNECT_TO_FIELDS);
 #define NETCONF_LOG_FIELDS(F)                                                                      \
 	F(BOOL, plain)                                                                             \
 	F(BOOL, json)                                                                              \
-	F(BOOL, live)
+	F(BOOL, live)                                                                              \
+	F(BOOL, kept) /* the sandbox's own log, in JSON: it may be cut at its front */
 MESSAGE_WITH_FDS(netconf, log, NETCONF_LOG_FIELDS);
 
 #define NETCONF_RECORD_FIELDS(F) F(U64, limit) /* bytes; 0: a default */

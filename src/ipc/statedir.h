@@ -15,10 +15,11 @@ _warn_unused_ int statedir_path(const char *name, char **ret, struct cloche_err 
 _warn_unused_ int statedir_check(struct cloche_err *err);
 
 /* Names in that directory: the consents (config/consent.h); all logs and their contents, as SandboX
- * calls them. */
+ * calls them; the network logs that sandboxes keep (record/netlogs.h). */
 #define STATEDIR_CONSENT "trust"
 #define STATEDIR_LOGS "state-logs"
 #define STATEDIR_BLOBS "blobs"
+#define STATEDIR_NETLOGS "network-logs"
 
 /* Open (O_PATH) the directory of the consents or, if it does not exist yet, its nearest parent that
  * exists and that we may search. Return -1 if there is none. */

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 enum { WAITING_MAX = 32 * 1024 };
@@ -23,7 +24,8 @@ struct sink {
 };
 
 struct netlog {
-	struct sink plain, json, live;
+	struct sink plain, json, live, kept;
+	uint64_t kept_max, kept_bytes, kept_dropped;
 	unsigned per_sec, burst;
 	uint64_t tokens_usec; /* fill level of the bucket; an event costs USEC_PER_SEC / per_sec */
 	uint64_t refilled_usec; /* monotonic */
@@ -44,13 +46,15 @@ struct netlog *netlog_new(const struct netlog_config *config)
 	log->plain.fd = config->plain_fd;
 	log->json.fd = config->json_fd;
 	log->live.fd = config->live_fd;
+	log->kept.fd = config->kept_fd;
+	log->kept_max = config->kept_max;
 	log->per_sec = config->flood_per_sec;
 	log->burst = MAX(config->flood_burst, 1U);
 	log->refilled_usec = clock_mono_usec();
 	if (log->per_sec)
 		log->tokens_usec = (uint64_t)log->burst * (USEC_PER_SEC / log->per_sec);
 	log->line = BUF_INIT(2 * NETLOG_LINE_MAX);
-	log->plain.out = log->json.out = log->live.out =
+	log->plain.out = log->json.out = log->live.out = log->kept.out =
 		BUF_INIT(WAITING_MAX + (size_t)4 * NETLOG_LINE_MAX);
 	return log;
 }
@@ -80,12 +84,31 @@ static int sink_flush(struct sink *sink)
 	return n < 0 ? -errno : -ENOSPC;
 }
 
-/* Returns the first failure of a file. The live view may fail. */
+/* Drops lines of the kept log when it is a quarter too long. Where that is not possible the log
+ * ends. */
+static void flush_kept(struct netlog *log)
+{
+	size_t n = buf_len(&log->kept.out);
+	uint64_t most = log->kept_max, end;
+
+	if (log->kept.fd < 0 || n == 0 || sink_flush(&log->kept) < 0)
+		return;
+	log->kept_bytes += n;
+	if (log->kept_bytes - log->kept_dropped <= most + most / 4)
+		return;
+	end = (log->kept_bytes - most) & ~4095ULL;
+	if (fallocate(log->kept.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)end) < 0)
+		log->kept.fd = -1;
+	log->kept_dropped = end;
+}
+
+/* Returns the first failure of a file. The live view and the kept log may fail. */
 static int flush_all(struct netlog *log)
 {
 	int r = sink_flush(&log->plain), json_r = sink_flush(&log->json);
 
 	(void)sink_flush(&log->live);
+	flush_kept(log);
 	return r < 0 ? r : json_r;
 }
 
@@ -134,9 +157,11 @@ static int netlog_add(struct netlog *log, const struct netlog_event *ev)
 			(void)!sink_add(&log->live, &log->line, 0);
 		buf_clear(&log->line);
 	}
-	if (r < 0 || log->json.fd < 0)
+	if (r < 0 || (log->json.fd < 0 && log->kept.fd < 0))
 		return r;
 	r = netlog_format_json(ev, &log->line);
+	if (r == 0 && ev->kind != NETLOG_INTENT)
+		(void)!sink_add(&log->kept, &log->line, 0);
 	return r < 0 ? r : sink_add(&log->json, &log->line, 0);
 }
 
@@ -238,7 +263,8 @@ int netlog_write_later(struct netlog *log, const struct netlog_event *ev)
 	if (r < 0)
 		return r;
 	log->waiting += ev->kind != NETLOG_INTENT;
-	if (buf_len(&log->plain.out) > WAITING_MAX || buf_len(&log->json.out) > WAITING_MAX)
+	if (buf_len(&log->plain.out) > WAITING_MAX || buf_len(&log->json.out) > WAITING_MAX ||
+		buf_len(&log->kept.out) > WAITING_MAX)
 		(void)!write_waiting(log); /* netlog_flush reports it */
 	return 0;
 }
@@ -266,6 +292,7 @@ struct netlog *netlog_free(struct netlog *log)
 	buf_done(&log->plain.out);
 	buf_done(&log->json.out);
 	buf_done(&log->live.out);
+	buf_done(&log->kept.out);
 	buf_done(&log->line);
 	free(log);
 	return NULL;

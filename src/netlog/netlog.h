@@ -82,6 +82,10 @@ static inline bool netlog_event_is_blocked(const struct netlog_event *ev)
 struct netlog_config {
 	int plain_fd, json_fd; /* opened with O_APPEND by the caller; -1: not wanted; borrowed */
 	int live_fd; /* plain lines after "[net] ", best effort; -1: not wanted; borrowed */
+	/* JSON lines without NETLOG_INTENT, best effort; -1: not wanted; borrowed. A new file of
+	 * our own: from kept_max bytes on, the oldest lines are dropped by a hole at its front. */
+	int kept_fd;
+	uint64_t kept_max;
 	/* The average limit per second, and the burst, for events other than allowed traffic,
 	 * policies and task marks; 0: no limit. Further events are only counted, and the count is
 	 * reported at most once a second. */
@@ -92,6 +96,8 @@ struct netlog_config {
 	((struct netlog_config){.plain_fd = -1,                                                    \
 		.json_fd = -1,                                                                     \
 		.live_fd = -1,                                                                     \
+		.kept_fd = -1,                                                                     \
+		.kept_max = 16 << 20,                                                              \
 		.flood_per_sec = 200,                                                              \
 		.flood_burst = 2000})
 

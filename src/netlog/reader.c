@@ -18,11 +18,19 @@
 
 struct netlog_reader {
 	int fd;
-	bool at_end, skipping; /* skipping: inside a line that is too long */
+	bool at_end, skipping; /* skipping: inside a line that is too long, or that has lost its
+				* front */
+	bool follow;
 	struct buf in;
 	struct buf line; /* the current line */
 	json_t *json;    /* what the views of the current event point into */
 };
+
+/* Returns whether fd is a file that begins with a hole, and goes to its end. */
+static bool reader_pass_hole(int fd)
+{
+	return lseek(fd, 0, SEEK_CUR) == 0 && lseek(fd, 0, SEEK_DATA) > 0;
+}
 
 struct netlog_reader *netlog_reader_new(int fd)
 {
@@ -30,6 +38,7 @@ struct netlog_reader *netlog_reader_new(int fd)
 
 	if (r) {
 		r->fd = fd;
+		r->skipping = reader_pass_hole(fd);
 		r->in = BUF_INIT(LINE_MAX_READ + CHUNK);
 		r->line = BUF_INIT(LINE_MAX_READ + 1);
 	}
@@ -510,6 +519,10 @@ static int next_line(struct netlog_reader *r, struct cloche_err *err)
 				return result;
 			continue;
 		}
+		if (end == in.n && in.n < LINE_MAX_READ && r->follow) {
+			r->at_end = false;
+			return 0;
+		}
 		if (in.n == 0)
 			return 0;
 		/* Keep the front of a line that is too long and skip the rest. */
@@ -521,6 +534,20 @@ static int next_line(struct netlog_reader *r, struct cloche_err *err)
 		if (buf_len(&r->line) > 0)
 			return 1;
 	}
+}
+
+int netlog_reader_skip(struct netlog_reader *r, struct cloche_err *err)
+{
+	if (lseek(r->fd, 0, SEEK_END) < 0)
+		return err_sys(err, errno, "go to the end of the network log");
+	buf_clear(&r->in);
+	r->at_end = r->skipping = false;
+	return 0;
+}
+
+void netlog_reader_follow(struct netlog_reader *r)
+{
+	r->follow = true;
 }
 
 int netlog_reader_next(struct netlog_reader *r, struct netlog_event *ret, struct cloche_err *err)

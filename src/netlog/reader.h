@@ -9,8 +9,13 @@
 
 struct netlog_reader;
 
-/* Read from fd (borrowed) at its position. NULL on lack of memory. */
+/* Read from fd (borrowed) at its position. If the front of the file is a hole, begin with the first
+ * whole line behind it. NULL on lack of memory. */
 struct netlog_reader *netlog_reader_new(int fd);
+/* Go on with what comes after the end of the file as it is now. */
+_warn_unused_ int netlog_reader_skip(struct netlog_reader *r, struct cloche_err *err);
+/* From now on the file may grow: at its end, keep the beginning of a line for the next call. */
+void netlog_reader_follow(struct netlog_reader *r);
 struct netlog_reader *netlog_reader_free(struct netlog_reader *r);
 DEFINE_CLEANUP(struct netlog_reader, netlog_reader_free)
 

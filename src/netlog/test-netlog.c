@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "netlog/netlog.h"
+#include "netlog/reader.h"
 
 #include "tap.h"
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct netlog_event allowed = {.kind = NETLOG_REQUEST,
@@ -294,6 +296,49 @@ static void test_no_limit(void)
 	netlog_free(log);
 }
 
+/* The kept log has its last lines whole, and takes no more room than it may. */
+static void test_kept(void)
+{
+	char path[TAP_DIR_BYTES];
+	_cleanup_fd_ int fd = tap_file(path), in = -1;
+	struct netlog_config config = NETLOG_CONFIG_DEFAULT;
+	struct netlog_reader *r;
+	struct netlog_event ev = blocked, got;
+	struct netlog *log;
+	uint64_t first = 0, last = 0;
+	struct stat st;
+
+	must(fd >= 0 && fcntl(fd, F_SETFL, O_APPEND) == 0);
+	config.kept_fd = fd;
+	config.kept_max = 64 << 10;
+	config.flood_per_sec = 0;
+	log = netlog_new(&config);
+	must(log);
+	for (ev.status = 1; ev.status <= 999; ev.status++) {
+		struct netlog_event beginning = allowed;
+
+		beginning.kind = NETLOG_INTENT;
+		check_int(netlog_write(log, &beginning), 0);
+		check_int(netlog_write(log, &ev), 0);
+	}
+	netlog_free(log);
+	must(fstat(fd, &st) == 0);
+	check(st.st_size > 100 << 10 && st.st_blocks * 512 <= 88 << 10);
+	in = open(path, O_RDONLY | O_CLOEXEC);
+	r = netlog_reader_new(in);
+	must(in >= 0 && r);
+	while (netlog_reader_next(r, &got, NULL) > 0) {
+		check(got.kind == NETLOG_REQUEST &&
+			(last == 0 || (uint64_t)got.status == last + 1));
+		last = (uint64_t)got.status;
+		first = first ? first : last;
+	}
+	check(first > 1 && first < 700);
+	check_int(last, 999);
+	netlog_reader_free(r);
+	unlink(path);
+}
+
 int main(void)
 {
 	run_test(test_forms);
@@ -306,5 +351,6 @@ int main(void)
 	run_test(test_torn);
 	run_test(test_flood);
 	run_test(test_no_limit);
+	run_test(test_kept);
 	return tap_done();
 }

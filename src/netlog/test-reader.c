@@ -6,6 +6,8 @@
 
 #include "seeded.h"
 #include "tap.h"
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -290,6 +292,7 @@ static void test_beginnings(void)
 		.plain_fd = memfd_create("plain", MFD_CLOEXEC),
 		.json_fd = memfd_create("json", MFD_CLOEXEC),
 		.live_fd = -1,
+		.kept_fd = -1,
 		.flood_per_sec = 1,
 		.flood_burst = 1,
 	};
@@ -320,6 +323,38 @@ static void test_beginnings(void)
 	close(config.json_fd);
 }
 
+/* What is written after the end was reached comes with the next call, in whole lines. */
+static void test_follow(void)
+{
+	int fd = memfd_create("log", MFD_CLOEXEC), in;
+	struct netlog_reader *r;
+	struct netlog_event ev;
+	char path[64];
+
+	must(fd >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	in = open(path, O_RDONLY | O_CLOEXEC);
+	r = netlog_reader_new(in);
+	must(in >= 0 && r);
+	netlog_reader_follow(r);
+	must(write(fd, "WARNING: 1\nWARN", 15) == 15);
+	check_int(netlog_reader_next(r, &ev, NULL), 1);
+	check_str(ev.note, "1");
+	check_int(netlog_reader_next(r, &ev, NULL), 0);
+	check_int(netlog_reader_next(r, &ev, NULL), 0);
+	must(write(fd, "ING: 2\nWARNING: 3\n", 18) == 18);
+	check_int(netlog_reader_next(r, &ev, NULL), 1);
+	check_str(ev.note, "2");
+	check_int(netlog_reader_skip(r, NULL), 0);
+	check_int(netlog_reader_next(r, &ev, NULL), 0);
+	must(write(fd, "WARNING: 4\n", 11) == 11);
+	check_int(netlog_reader_next(r, &ev, NULL), 1);
+	check_str(ev.note, "4");
+	netlog_reader_free(r);
+	close(in);
+	close(fd);
+}
+
 static void test_read_error(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -340,6 +375,7 @@ int main(void)
 	run_test(test_hostile);
 	run_test(test_summary);
 	run_test(test_beginnings);
+	run_test(test_follow);
 	run_test(test_read_error);
 	return tap_done();
 }

@@ -13,7 +13,8 @@
 
 struct allowlist {
 	unsigned others; /* owners besides the first */
-	struct rule_batch domains, entries;
+	unsigned next;   /* number of the next rule */
+	struct rule_batch domains, entries, denials;
 };
 
 struct allowlist *allowlist_new(void)
@@ -33,6 +34,7 @@ struct allowlist *allowlist_free(struct allowlist *list)
 		return NULL;
 	rule_batch_done(&list->domains);
 	rule_batch_done(&list->entries);
+	rule_batch_done(&list->denials);
 	free(list);
 	return NULL;
 }
@@ -45,6 +47,26 @@ size_t allowlist_count(const struct allowlist *list)
 const struct allow_rule *allowlist_rule(const struct allowlist *list, size_t i)
 {
 	return i < list->domains.n ? list->domains.v[i] : list->entries.v[i - list->domains.n];
+}
+
+size_t allowlist_denials(const struct allowlist *list)
+{
+	return list->denials.n;
+}
+
+const struct allow_rule *allowlist_denial(const struct allowlist *list, size_t i)
+{
+	return list->denials.v[i];
+}
+
+bool allowlist_denies_host(
+	const struct allowlist *list, const struct allow_rule *rule, const struct host *host)
+{
+	for (size_t i = 0; i < list->denials.n; i++)
+		if (list->denials.v[i]->number > rule->number &&
+			host_pattern_matches(str_from(list->denials.v[i]->host), host))
+			return true;
+	return false;
 }
 
 bool allow_rule_same_addresses(const struct allow_rule *a, const struct allow_rule *b)
@@ -113,27 +135,79 @@ static int make_labels(struct allow_rule *rule, const char *source)
 	return rule->label && rule->label_inside ? 0 : -ENOMEM;
 }
 
+static struct rule_batch *allowlist_batch(struct allowlist *list, const struct allow_rule *rule)
+{
+	if (rule->denies)
+		return &list->denials;
+	return rule->is_domain ? &list->domains : &list->entries;
+}
+
 /* Moves a checked batch into the list; nothing is moved on failure. */
 static int add_batch(struct allowlist *list, struct rule_batch *batch, const char *source,
 	struct cloche_err *err)
 {
-	if (allowlist_count(list) + batch->n > ALLOWLIST_MAX_RULES)
+	if (allowlist_count(list) + list->denials.n + batch->n > ALLOWLIST_MAX_RULES)
 		return err_set(err, E_CONFIG, "%s: more than %d allowlist rules", source,
 			ALLOWLIST_MAX_RULES);
 	if (rule_batch_reserve(&list->domains, batch->domains) < 0 ||
-		rule_batch_reserve(&list->entries, batch->entries) < 0)
+		rule_batch_reserve(&list->entries, batch->entries) < 0 ||
+		rule_batch_reserve(&list->denials, batch->n) < 0)
 		return err_nomem(err);
 	for (size_t i = 0; i < batch->n; i++) {
-		batch->v[i]->number = (unsigned)(allowlist_count(list) + i);
+		batch->v[i]->number = list->next + (unsigned)i;
 		if (make_labels(batch->v[i], source) < 0)
 			return err_nomem(err);
 	}
 	for (size_t i = 0; i < batch->n; i++) {
-		struct rule_batch *to = batch->v[i]->is_domain ? &list->domains : &list->entries;
+		struct rule_batch *to = allowlist_batch(list, batch->v[i]);
 
 		to->v[to->n++] = batch->v[i];
 	}
+	list->next += (unsigned)batch->n;
 	batch->n = 0;
+	return 0;
+}
+
+/* Add those of `more` to `to`: shared, or taken and numbered from *next on. */
+static int extend_batch(struct rule_batch *to, struct rule_batch *more, unsigned *next)
+{
+	if (rule_batch_reserve(to, more->n) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < more->n; i++) {
+		if (next)
+			more->v[i]->number += *next;
+		else
+			more->v[i]->others++;
+		to->v[to->n++] = more->v[i];
+	}
+	if (next)
+		more->n = 0;
+	return 0;
+}
+
+static int extend_all(struct allowlist *to, struct allowlist *more, unsigned *next)
+{
+	int r = extend_batch(&to->domains, &more->domains, next);
+
+	if (r == 0)
+		r = extend_batch(&to->entries, &more->entries, next);
+	return r < 0 ? r : extend_batch(&to->denials, &more->denials, next);
+}
+
+int allowlist_extend(const struct allowlist *list, struct allowlist *more, struct allowlist **ret,
+	struct cloche_err *err)
+{
+	_cleanup_(allowlist_freep) struct allowlist *all = allowlist_new();
+	struct allowlist *old = (struct allowlist *)(uintptr_t)list; /* only counts change */
+	unsigned next = list->next;
+
+	if (allowlist_count(list) + list->denials.n + allowlist_count(more) + more->denials.n >
+		ALLOWLIST_MAX_RULES)
+		return err_set(err, E_CONFIG, "more than %d allowlist rules", ALLOWLIST_MAX_RULES);
+	if (!all || extend_all(all, old, NULL) < 0 || extend_all(all, more, &next) < 0)
+		return err_nomem(err);
+	all->next = list->next + more->next;
+	*ret = TAKE_PTR(all);
 	return 0;
 }
 
@@ -198,10 +272,13 @@ int allowlist_add_host(struct allowlist *list, struct str shorthand, struct cloc
 	_cleanup_(rule_batch_done) struct rule_batch batch = {0};
 	_cleanup_(rule_freep) struct allow_rule *rule = rule_new();
 	_cleanup_(buf_donep) struct buf shown = BUF_INIT(1024);
-	struct str rest = shorthand;
+	bool denies = str_starts(shorthand, STR("!"));
+	struct str rest = str_from_index(shorthand, denies);
 	const char *wanted = NULL;
 	int r = rule ? 0 : -ENOMEM;
 
+	if (r == 0)
+		rule->denies = denies;
 	if (r == 0)
 		r = take_scheme(rule, &rest, &wanted);
 	if (r == 0)
@@ -217,12 +294,13 @@ int allowlist_add_host(struct allowlist *list, struct str shorthand, struct cloc
 	if (r == -EINVAL) {
 		if (escape_terminal(&shown, str_prefix(shorthand, 100)) < 0 || !buf_cstr(&shown))
 			return err_nomem(err);
-		return err_set(err, E_USAGE, "--allow %s: expected %s", buf_cstr(&shown), wanted);
+		return err_set(err, E_USAGE, "%s %s: expected %s", denies ? "deny" : "--allow",
+			buf_cstr(&shown) + denies, wanted);
 	}
 	if (r == 0)
 		r = rule_batch_add(&batch, rule);
 	if (r < 0)
 		return err_nomem(err);
 	(void)TAKE_PTR(rule);
-	return add_batch(list, &batch, "--allow", err);
+	return add_batch(list, &batch, denies ? "deny" : "--allow", err);
 }

@@ -48,9 +48,11 @@ enum policy_scheme {
 
 /* One rule, owned by its allowlist. Lists of strings are those of base/strv.h. */
 struct allow_rule {
+	unsigned others; /* lists besides the first that have it */
 	bool is_domain;  /* from `domains` */
+	bool denies;     /* a denial: see allowlist_add_host() */
 	unsigned index;  /* position in its list of that source, from 0 */
-	unsigned number; /* unique within the allowlist */
+	unsigned number; /* unique within the allowlist; what was added later has a higher one */
 	unsigned line;   /* line in the file; 0: not from a file */
 	char *label;     /* printable: `url_prefixes[2] api.github.com /graphql (/a/net.yaml:9)` */
 	char *label_inside; /* the same for the room, with only the file's name */
@@ -84,10 +86,23 @@ _warn_unused_ int allowlist_add_yaml(
 	struct allowlist *list, struct str text, const char *source, struct cloche_err *err);
 
 /* Add one rule from a shorthand: HOST (as a domain), HOST:PORT, or SCHEME://HOST[:PORT][/PATH],
- * where PATH is a path_prefix, or a path pattern if it has `*` or `?`. Return 0, or negative
- * (E_USAGE). */
+ * where PATH is a path_prefix, or a path pattern if it has `*` or `?`. Behind '!' it is a denial,
+ * which closes what rules that were added before have opened: every port if none is named, and
+ * every spelling of the path. Return 0, or negative (E_USAGE). */
 _warn_unused_ int allowlist_add_host(
 	struct allowlist *list, struct str shorthand, struct cloche_err *err);
+
+/* Return a new list of all rules of list, which it shares, and those of more, which are added
+ * behind them and taken. E_CONFIG if they are too many. */
+_warn_unused_ int allowlist_extend(const struct allowlist *list, struct allowlist *more,
+	struct allowlist **ret, struct cloche_err *err);
+
+/* Number of denials, and one of them; borrowed. */
+size_t allowlist_denials(const struct allowlist *list);
+const struct allow_rule *allowlist_denial(const struct allowlist *list, size_t i);
+/* Return whether a denial for a host, or a part of it, came after the rule. */
+bool allowlist_denies_host(
+	const struct allowlist *list, const struct allow_rule *rule, const struct host *host);
 
 /* Number of rules, and rule i in the order in which they are tried (domains first); borrowed. */
 size_t allowlist_count(const struct allowlist *list);

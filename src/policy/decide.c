@@ -83,10 +83,29 @@ static bool is_guard(const struct allow_rule *rule, enum policy_reason reason,
 	return reason > POLICY_HOST && !req->tunnel && rule_guards(rule, path, req->other_path);
 }
 
+/* Return the last denial that is for the request, or NULL. */
+static const struct allow_rule *last_denial(const struct allowlist *list,
+	const struct policy_request *req, const struct host *host, const struct path *path)
+{
+	const struct allow_rule *last = NULL;
+
+	for (size_t i = 0; i < allowlist_denials(list); i++) {
+		const struct allow_rule *rule = allowlist_denial(list, i);
+
+		if ((!last || rule->number > last->number) &&
+			host_pattern_matches(str_from(rule->host), host) &&
+			(rule->schemes & (unsigned)req->scheme) &&
+			(rule->n_ports == 0 || ports_have(rule, req)) &&
+			rule_denies(rule, path, req->tunnel || req->other_path))
+			last = rule;
+	}
+	return last;
+}
+
 static void judge_all(const struct allowlist *list, const struct policy_request *req,
 	const struct host *host, const struct path *path, struct verdict *v)
 {
-	const struct allow_rule *guard = NULL;
+	const struct allow_rule *guard = NULL, *denial = last_denial(list, req, host, path);
 	size_t n = allowlist_count(list);
 
 	v->reason = host->kind == HOST_NAME ? POLICY_HOST : POLICY_HOST_ADDRESS;
@@ -99,6 +118,10 @@ static void judge_all(const struct allowlist *list, const struct policy_request 
 		if (reason == POLICY_ALLOWED && guard && !rule->has_graphql) {
 			reason = POLICY_GRAPHQL;
 			rule = guard;
+		}
+		if (reason == POLICY_ALLOWED && denial && denial->number > rule->number) {
+			reason = POLICY_DENIED;
+			rule = denial;
 		}
 		if (reason == POLICY_ALLOWED) {
 			*v = (struct verdict){.allow = true, .rule = rule};

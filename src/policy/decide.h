@@ -2,7 +2,8 @@
 #pragma once
 /* The decision about one request. `domains` are tried first, then `url_prefixes` in order; the
  * first rule that matches in full wins, so a later entry may allow what an earlier one did not.
- * Whatever cannot be decided is refused.
+ * Whatever cannot be decided is refused. A denial closes what rules that came before it have
+ * opened; a rule that came later opens it again.
  *
  * An entry with a `graphql` block needs a body filter. Without one (policy_request.body_filtered is
  * false), a request that only such an entry matches is refused with POLICY_BODY. If the entry names
@@ -34,6 +35,7 @@ enum policy_reason {
 	POLICY_OVERRIDE,         /* a header asks for another method or path: see below */
 	POLICY_GRAPHQL,          /* a path with a graphql block, or below it, in other ways */
 	POLICY_BODY,             /* the rule has a body filter that has not passed the request */
+	POLICY_DENIED,           /* a denial came after every rule that allows the request */
 	POLICY_REASONS
 };
 

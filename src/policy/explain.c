@@ -32,6 +32,7 @@ const char *policy_reason_word(enum policy_reason reason)
 		[POLICY_OVERRIDE] = "override",
 		[POLICY_GRAPHQL] = "graphql",
 		[POLICY_BODY] = "body_filter",
+		[POLICY_DENIED] = "denied",
 	};
 
 	_Static_assert(ARRAY_SIZE(words) == POLICY_REASONS, "each reason has a word");
@@ -164,6 +165,8 @@ static int explain_reason(
 				 "there"));
 	case POLICY_BODY:
 		return explain_body(req, out);
+	case POLICY_DENIED:
+		return buf_add_str(out, STR(" was denied while the sandbox ran"));
 	case POLICY_REASONS:
 		break;
 	}
@@ -180,7 +183,9 @@ int policy_explain(const struct policy_request *req, const struct verdict *v, st
 	if (r == 0)
 		r = explain_reason(req, v, out);
 	if (r == 0 && v->rule)
-		r = buf_add_str(out, v->allow ? STR(" (rule: ") : STR(" (nearest rule: "));
+		r = buf_add_str(out, v->allow || v->reason == POLICY_DENIED
+					     ? STR(" (rule: ")
+					     : STR(" (nearest rule: "));
 	if (r == 0 && v->rule)
 		r = yaml_add_comment(out, str_from(v->rule->label_inside));
 	if (r == 0 && v->rule)
@@ -230,7 +235,8 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
  * lets the request pass anyway. */
 static bool may_suggest(const struct policy_request *req, const struct verdict *v)
 {
-	if (v->allow || v->reason == POLICY_BODY || v->reason == POLICY_GRAPHQL)
+	if (v->allow || v->reason == POLICY_BODY || v->reason == POLICY_GRAPHQL ||
+		v->reason == POLICY_DENIED)
 		return false;
 	if (v->reason == POLICY_TUNNEL && !req->tunnel)
 		return false;

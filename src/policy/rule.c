@@ -22,7 +22,7 @@ struct allow_rule *rule_new(void)
 
 struct allow_rule *rule_free(struct allow_rule *rule)
 {
-	if (!rule)
+	if (!rule || rule->others-- > 0)
 		return NULL;
 	strv_free(rule->methods);
 	strv_free(rule->graphql_queries);
@@ -198,6 +198,19 @@ bool rule_guards(const struct allow_rule *rule, const struct path *path, bool ot
 		return false;
 	return path->problem != PATH_OK || path->unsure != PATH_OK || path->encoded_slash ||
 	       other_path || path_may_be(path->decoded, own, below);
+}
+
+/* What cannot be seen or decided may be what is denied. */
+bool rule_denies(const struct allow_rule *rule, const struct path *path, bool unseen)
+{
+	if (!rule->path && !rule->path_prefix)
+		return true;
+	if (unseen || path->problem != PATH_OK || path->unsure != PATH_OK || path->encoded_slash)
+		return true;
+	if (rule->path_prefix)
+		return path_may_be(path->decoded, str_from(rule->path_prefix), true);
+	return path_pattern_matches(str_from(rule->path), path) ||
+	       path_may_be(path->decoded, str_from(rule->path), true);
 }
 
 int rule_finish(struct allow_rule *rule, const char **ret_want)

@@ -33,6 +33,10 @@ _warn_unused_ int rule_add_field(char ***list, struct str s, const char **ret_wa
  * caller has compared the host. */
 bool rule_guards(const struct allow_rule *rule, const struct path *path, bool other_path);
 
+/* Whether a denial is for this path of its host, in any spelling. unseen: the path may be another
+ * one. The caller has compared the rest. */
+bool rule_denies(const struct allow_rule *rule, const struct path *path, bool unseen);
+
 /* Check the whole rule and fill in defaults. */
 _warn_unused_ int rule_finish(struct allow_rule *rule, const char **ret_want);
 

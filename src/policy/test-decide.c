@@ -512,6 +512,78 @@ static void test_host_spelling(void)
 	}
 }
 
+/* Each step is added to those before it; the last word counts. */
+static void test_denials(void)
+{
+	static const struct {
+		const char *add; /* NULL: as before */
+		struct decision d;
+	} steps[] = {
+		{"open.com", {"GET", "open.com", "/a", 443, POLICY_ALLOWED, 0}},
+		{"!open.com", {"GET", "open.com", "/a", 443, POLICY_DENIED, 0}},
+		{NULL, {"GET", "open.com", "/a", 80, POLICY_DENIED, 0}},
+		{NULL, {"GET", "other.com", "/", 443, POLICY_HOST, 0}},
+		{"http://open.com/x", {"GET", "open.com", "/x/y", 80, POLICY_ALLOWED, 0}},
+		{NULL, {"GET", "open.com", "/y", 80, POLICY_DENIED, 0}},
+		{"open.com:8443", {"GET", "open.com", "/y", 8443, POLICY_ALLOWED, 0}},
+		{"open.com", {"GET", "open.com", "/y", 443, POLICY_ALLOWED, 0}},
+		{"!https://open.com/secret", {"GET", "open.com", "/y", 443, POLICY_ALLOWED, 0}},
+		{NULL, {"GET", "open.com", "/secret", 443, POLICY_DENIED, 0}},
+		{NULL, {"GET", "open.com", "/secret/a", 443, POLICY_DENIED, 0}},
+		{NULL, {"GET", "open.com", "/SECRET;v=1", 443, POLICY_DENIED, 0}},
+		{NULL, {"GET", "open.com", "/%73ecret", 443, POLICY_DENIED, 0}},
+		{NULL, {"GET", "open.com", "/a%2fb", 443, POLICY_DENIED, 0}},
+		{NULL, {"GET", "open.com", "/secret", 80, POLICY_ALLOWED, 0}},
+		{"!*.com:8443", {"GET", "open.com", "/y", 8443, POLICY_DENIED, 0}},
+		{NULL, {"GET", "open.com", "/y", 443, POLICY_ALLOWED, 0}},
+	};
+	struct allowlist *all = allowlist_new();
+	struct verdict v;
+
+	must(all);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		struct policy_request req = request(&steps[i].d);
+
+		if (steps[i].add) {
+			_cleanup_(allowlist_freep) struct allowlist *more = allowlist_new();
+			struct allowlist *next;
+
+			must(more && allowlist_add_host(more, str_from(steps[i].add), NULL) == 0);
+			must(allowlist_extend(all, more, &next, NULL) == 0);
+			check_int(allowlist_count(more) + allowlist_denials(more), 0);
+			allowlist_free(all);
+			all = next;
+		}
+		must(policy_decide(all, &req, &v) == 0);
+		if (v.reason != steps[i].d.reason)
+			tap_fail("step %zu: %s", i, policy_reason_word(v.reason));
+		check(v.allow == (v.reason == POLICY_ALLOWED));
+	}
+	check_int(allowlist_count(all), 4);
+	check_int(allowlist_denials(all), 3);
+	allowlist_free(all);
+}
+
+/* A list that was extended stays as it was, whichever of the two ends first. */
+static void test_extended(void)
+{
+	struct allowlist *old = allowlist_new(), *more = allowlist_new(), *all;
+	const struct decision d = {"GET", "a.com", "/", 443, POLICY_ALLOWED, 0};
+	struct policy_request req = request(&d);
+	struct verdict v;
+
+	must(old && more && allowlist_add_host(old, STR("a.com"), NULL) == 0);
+	must(allowlist_add_host(more, STR("!a.com"), NULL) == 0);
+	must(allowlist_extend(old, more, &all, NULL) == 0);
+	allowlist_free(more);
+	must(policy_decide(old, &req, &v) == 0 && v.allow);
+	must(policy_decide(all, &req, &v) == 0 && !v.allow);
+	allowlist_free(all);
+	must(policy_decide(old, &req, &v) == 0 && v.allow);
+	check_z(v.rule->label, "--allow a.com");
+	allowlist_free(old);
+}
+
 int main(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -533,5 +605,7 @@ int main(void)
 	run_test(test_hostile_suggestions);
 	run_test(test_host_spelling);
 	list = allowlist_free(list);
+	run_test(test_denials);
+	run_test(test_extended);
 	return tap_done();
 }

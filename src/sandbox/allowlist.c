@@ -102,19 +102,50 @@ static int refuse_loopback(
 	return -E_USAGE;
 }
 
+static int add_shorthand(cloche_allowlist *list, const char *shorthand, struct cloche_err *err)
+{
+	int r = allowlist_add_host(list->rules, str_from(shorthand), err);
+
+	if (r < 0)
+		return r;
+	return remember(list, NULL, str_from(shorthand)) < 0 ? err_nomem(err) : 0;
+}
+
 int cloche_allowlist_add_host(cloche_allowlist *list, const char *shorthand, cloche_err *err)
 {
 	_cleanup_(allowlist_freep) struct allowlist *alone = allowlist_new();
-	int r = alone ? allowlist_add_host(alone, str_from(shorthand), err) : err_nomem(err);
+	int r = alone ? 0 : err_nomem(err);
 
+	if (r == 0 && shorthand[0] == '!')
+		return err_set(
+			err, E_USAGE, "--allow %s: expected a host name, without !", shorthand);
+	if (r == 0)
+		r = allowlist_add_host(alone, str_from(shorthand), err);
 	if (r < 0)
 		return r;
 	if (is_loopback(allowlist_rule(alone, 0)->host))
 		return refuse_loopback(shorthand, allowlist_rule(alone, 0), err);
-	r = allowlist_add_host(list->rules, str_from(shorthand), err);
-	if (r < 0)
-		return r;
-	return remember(list, NULL, str_from(shorthand)) < 0 ? err_nomem(err) : 0;
+	return add_shorthand(list, shorthand, err);
+}
+
+int cloche_allowlist_deny_host(cloche_allowlist *list, const char *shorthand, cloche_err *err)
+{
+	_cleanup_(freep) char *text = NULL;
+
+	if (asprintf(&text, "!%s", shorthand) < 0) {
+		text = NULL;
+		return err_nomem(err);
+	}
+	return add_shorthand(list, text, err);
+}
+
+int allowlist_add_source(
+	cloche_allowlist *list, const struct allow_source *s, struct cloche_err *err)
+{
+	if (s->name)
+		return cloche_allowlist_add_text(list, s->name, s->text, strlen(s->text), err);
+	return s->text[0] == '!' ? add_shorthand(list, s->text, err)
+				 : cloche_allowlist_add_host(list, s->text, err);
 }
 
 size_t cloche_allowlist_count(const cloche_allowlist *list)
@@ -129,15 +160,9 @@ cloche_allowlist *allowlist_copy(const cloche_allowlist *list)
 	if (!list)
 		return NULL;
 	copy = cloche_allowlist_new();
-	for (size_t i = 0; copy && i < list->sources_n; i++) {
-		const struct allow_source *s = &list->sources[i];
-		int r = s->name ? cloche_allowlist_add_text(
-					  copy, s->name, s->text, strlen(s->text), NULL)
-				: cloche_allowlist_add_host(copy, s->text, NULL);
-
-		if (r < 0)
+	for (size_t i = 0; copy && i < list->sources_n; i++)
+		if (allowlist_add_source(copy, &list->sources[i], NULL) < 0)
 			return NULL;
-	}
 	return TAKE_PTR(copy);
 }
 

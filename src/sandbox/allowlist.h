@@ -7,7 +7,7 @@
 #include <cloche/allowlist.h>
 
 struct allow_source {
-	char *name; /* of a YAML text; NULL: text is a shorthand */
+	char *name; /* of a YAML text; NULL: text is a shorthand, behind '!' of a denial */
 	char *text;
 };
 
@@ -21,6 +21,10 @@ struct cloche_allowlist {
  * borrows from it and from ret_host. */
 _warn_unused_ int allowlist_split_url(
 	struct str url, struct policy_request *ret, struct host *ret_host, struct cloche_err *err);
+
+/* Add the rules of another list's sources. */
+_warn_unused_ int allowlist_add_source(
+	cloche_allowlist *list, const struct allow_source *s, struct cloche_err *err);
 
 /* Return a copy, NULL on lack of memory; NULL gives NULL. */
 cloche_allowlist *allowlist_copy(const cloche_allowlist *list);

@@ -446,8 +446,8 @@ static int allowlist_member_get(
 			r = load_text(json_array_get(one, 1), &text);
 		if (r < 0 || !text)
 			return r < 0 ? r : -EINVAL;
-		r = name ? cloche_allowlist_add_text(*ret, name, text, strlen(text), NULL)
-			 : cloche_allowlist_add_host(*ret, text, NULL);
+		r = allowlist_add_source(
+			*ret, &(struct allow_source){.name = name, .text = text}, NULL);
 		if (r < 0)
 			return -EINVAL;
 	}

@@ -48,7 +48,7 @@ static json_t *allowed_of(const cloche_sandbox *sb, bool files)
 	for (size_t i = 0; all && sb->allowlist && i < sb->allowlist->sources_n; i++) {
 		const struct allow_source *s = &sb->allowlist->sources[i];
 
-		if (files == (s->name != NULL) &&
+		if (files == (s->name != NULL) && s->text[0] != '!' &&
 			json_array_append_new(all, json_text(files ? s->name : s->text)) < 0)
 			return NULL;
 	}

@@ -26,12 +26,14 @@ static int take_answer(
 	return 0;
 }
 
-static int exchange(struct chan *c, const cloche_allowlist *list, cloche_policy_change *ret,
-	struct cloche_err *err)
+static int exchange(struct chan *c, const cloche_allowlist *list, bool keep,
+	cloche_policy_change *ret, struct cloche_err *err)
 {
 	struct chan_frame f;
-	int r = network_send_allowlist(c, list);
+	int r = keep ? chan_send(c, NETCONF_KEEP, STR_NULL, NULL, 0) : 0;
 
+	if (r == 0)
+		r = network_send_allowlist(c, list);
 	if (r == 0)
 		r = chan_send(c, NETCONF_DONE, STR_NULL, NULL, 0);
 	if (r < 0)
@@ -46,7 +48,7 @@ static int exchange(struct chan *c, const cloche_allowlist *list, cloche_policy_
 	return r;
 }
 
-static int set_policy(const cloche_instance *instance, const cloche_allowlist *list,
+static int set_policy(const cloche_instance *instance, const cloche_allowlist *list, bool keep,
 	cloche_policy_change *ret, struct cloche_err *err)
 {
 	_cleanup_(client_freep) struct client *client = NULL;
@@ -65,21 +67,33 @@ static int set_policy(const cloche_instance *instance, const cloche_allowlist *l
 		return r;
 	}
 	r = chan_init(&c, pair[0], NETCONF_MAX_PAYLOAD, NETWORK_OUT_MAX);
-	r = r < 0 ? err_sys(err, -r, "set up a channel") : exchange(&c, list, ret, err);
+	r = r < 0 ? err_sys(err, -r, "set up a channel") : exchange(&c, list, keep, ret, err);
 	chan_done(&c);
 	return r;
+}
+
+static int change_policy(const cloche_instance *instance, const cloche_allowlist *list, bool keep,
+	cloche_policy_change *ret, cloche_err *err)
+{
+	struct cloche_err own = CLOCHE_ERR_INIT, *e = err ? err : &own;
+	int r = set_policy(instance, list, keep, ret, e);
+
+	if (r < 0)
+		return err_wrap(e, r, "policy of %s", instance->id);
+	/* This is for forks. It fails for sandboxes of an older version, which is fine. */
+	if (made_set_allowlist(instance, list, keep, &own) < 0)
+		err_clear(&own);
+	return 0;
 }
 
 int cloche_instance_set_allowlist(const cloche_instance *instance, const cloche_allowlist *list,
 	cloche_policy_change *ret, cloche_err *err)
 {
-	struct cloche_err own = CLOCHE_ERR_INIT, *e = err ? err : &own;
-	int r = set_policy(instance, list, ret, e);
+	return change_policy(instance, list, false, ret, err);
+}
 
-	if (r < 0)
-		return err_wrap(e, r, "policy of %s", instance->id);
-	/* This is for forks. It fails for sandboxes of an older version, which is fine. */
-	if (made_set_allowlist(instance, list, &own) < 0)
-		err_clear(&own);
-	return 0;
+int cloche_instance_add_allowlist(const cloche_instance *instance, const cloche_allowlist *list,
+	cloche_policy_change *ret, cloche_err *err)
+{
+	return change_policy(instance, list, true, ret, err);
 }

@@ -3,8 +3,12 @@
 #include "base/fd.h"
 #include "base/strv.h"
 #include "fs/fs.h"
+#include "job/job.h"
+#include "sandbox/allowlist.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static int open_dir(const cloche_instance *instance)
@@ -46,14 +50,31 @@ int made_read(const cloche_instance *instance, cloche_sandbox **ret, char ***ret
 	return sandbox_load(buf_str(&text), ret, ret_secrets, err);
 }
 
-int made_set_allowlist(
-	const cloche_instance *instance, const cloche_allowlist *list, struct cloche_err *err)
+static int made_add_allowlist(
+	cloche_sandbox *sb, const cloche_allowlist *list, struct cloche_err *err)
+{
+	int r = 0;
+
+	if (!sb->allowlist)
+		return cloche_sandbox_set_allowlist(sb, list, err);
+	for (size_t i = 0; r == 0 && i < list->sources_n; i++)
+		r = allowlist_add_source(sb->allowlist, &list->sources[i], err);
+	return r;
+}
+
+int made_set_allowlist(const cloche_instance *instance, const cloche_allowlist *list, bool keep,
+	struct cloche_err *err)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = NULL;
 	_cleanup_(strv_freep) char **secrets = NULL;
-	int r = made_read(instance, &sb, &secrets, err);
+	_cleanup_fd_ int lock = open_dir(instance);
+	int r = lock < 0 ? -errno : job_lock(lock, LOCK_EX);
 
+	if (r < 0)
+		return err_sys(err, -r, "lock sandbox %s", instance->id);
+	r = made_read(instance, &sb, &secrets, err);
 	if (r == 0)
-		r = cloche_sandbox_set_allowlist(sb, list, err);
+		r = keep ? made_add_allowlist(sb, list, err)
+			 : cloche_sandbox_set_allowlist(sb, list, err);
 	return r < 0 ? r : made_write(instance, sb, secrets, err);
 }

@@ -13,9 +13,9 @@ _warn_unused_ int made_write(const cloche_instance *instance, const cloche_sandb
  * E_UNSUPPORTED if nothing is stored: another version made the sandbox. */
 _warn_unused_ int made_read(const cloche_instance *instance, cloche_sandbox **ret,
 	char ***ret_secrets, struct cloche_err *err);
-/* Replace the stored allowlist. */
-_warn_unused_ int made_set_allowlist(
-	const cloche_instance *instance, const cloche_allowlist *list, struct cloche_err *err);
+/* Replace the stored allowlist, or add to it. */
+_warn_unused_ int made_set_allowlist(const cloche_instance *instance, const cloche_allowlist *list,
+	bool keep, struct cloche_err *err);
 
 /* --- instance_life.c --- */
 

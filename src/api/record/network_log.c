@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/record/network_log.h"
 #include "base/fd.h"
+#include "job/job.h"
 #include "netlog/reader.h"
+#include "record/netlogs.h"
 #include <cloche/network_log.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { ENTRY_MAX = 256 * 1024 };
 
 struct cloche_network_log {
-	int fd;
+	int fd, watch; /* watch: inotify; -1: nobody has waited yet */
 	struct netlog_reader *reader;
 	cloche_network_summary summary;
 	struct buf line, json;
@@ -24,6 +32,7 @@ int cloche_network_log_open(const char *path, cloche_network_log **ret, cloche_e
 	if (!log)
 		return err_nomem(err);
 	log->line = log->json = BUF_INIT(ENTRY_MAX);
+	log->watch = -1;
 	log->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (log->fd < 0)
 		return err_sys(err, errno, "network log %s", path);
@@ -40,6 +49,7 @@ void cloche_network_log_close(cloche_network_log *log)
 		return;
 	netlog_reader_free(log->reader);
 	fd_close(log->fd);
+	fd_close(log->watch);
 	buf_done(&log->line);
 	buf_done(&log->json);
 	free(log);
@@ -69,6 +79,61 @@ int cloche_network_log_next(cloche_network_log *log, cloche_network_entry *ret, 
 	ret->line = network_log_finish(&log->line);
 	ret->json = network_log_finish(&log->json);
 	return ret->line && ret->json ? 1 : err_nomem(err);
+}
+
+int cloche_network_log_find(const char *sandbox, char **ret, cloche_err *err)
+{
+	return netlogs_find(sandbox, ret, err);
+}
+
+int cloche_network_log_skip(cloche_network_log *log, cloche_err *err)
+{
+	return netlog_reader_skip(log->reader, err);
+}
+
+int network_log_watch(cloche_network_log *log, struct cloche_err *err)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", log->fd);
+	log->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (log->watch < 0 || inotify_add_watch(log->watch, path, IN_MODIFY | IN_CLOSE_WRITE) < 0)
+		return err_sys(err, errno, "watch the network log");
+	netlog_reader_follow(log->reader);
+	return log->watch;
+}
+
+void network_log_settle(cloche_network_log *log)
+{
+	char events[4096];
+
+	while (read(log->watch, events, sizeof(events)) > 0)
+		;
+}
+
+/* The watch begins before the file is looked at, so nothing is missed. */
+int cloche_network_log_wait(cloche_network_log *log, cloche_err *err)
+{
+	int r = log->watch < 0 ? network_log_watch(log, err) : 0;
+
+	for (;;) {
+		off_t at = lseek(log->fd, 0, SEEK_CUR);
+		bool open = netlog_is_open(log->fd);
+		struct stat st;
+
+		if (r < 0)
+			return r;
+		if (fstat(log->fd, &st) < 0)
+			return err_sys(err, errno, "look at the network log");
+		if (st.st_size > at)
+			return 1;
+		if (!open)
+			return 0;
+		r = job_wait_fd(log->watch, POLLIN, -1);
+		if (r < 0)
+			return err_sys(err, -r, "wait for the network log");
+		network_log_settle(log);
+	}
 }
 
 cloche_network_summary cloche_network_log_summary(const cloche_network_log *log)

@@ -9,6 +9,7 @@
 #include "fs/hostpath.h"
 #include "job/job.h"
 #include "record/compact.h"
+#include "record/netlogs.h"
 #include "report/report.h"
 
 #include <errno.h>
@@ -278,6 +279,8 @@ int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 	r = oplogs_open_both(&logs, &blobs, err);
 	if (r == 0)
 		r = oplog_remove(logs, log->id, err);
+	if (r == 0)
+		netlogs_remove(log->id);
 	return r < 0 ? r : oplogs_collect(logs, blobs, &removed, &bytes, err);
 }
 

@@ -115,6 +115,7 @@ void cloche_run_free(cloche_run *run)
 	if (!run)
 		return;
 	run_drop_input(run);
+	run_drop_network(run);
 	client_free(atomic_load(&run->client));
 	network_done(&run->network);
 	cloche_log_free(run->log);
@@ -222,6 +223,12 @@ void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user)
 {
 	run->on_warning = fn;
 	run->on_warning_user = user;
+}
+
+void cloche_run_on_network(cloche_run *run, cloche_network_fn fn, void *user)
+{
+	run->on_network = fn;
+	run->on_network_user = user;
 }
 
 JOB_TELL3(run_call_output, cloche_output_fn, bool, const void *, size_t)

@@ -61,6 +61,10 @@ struct cloche_run {
 	void *on_output_user;
 	cloche_warning_fn on_warning;
 	void *on_warning_user;
+	cloche_network_fn on_network;
+	void *on_network_user;
+	cloche_network_log *network_log; /* NULL: nobody is told of it */
+	struct loop_io network_io;       /* watches it */
 
 	_Atomic(struct client *) client;
 	atomic_uint stops;     /* number of stop requests */
@@ -111,6 +115,11 @@ void run_tell(cloche_run *run);
 void run_watch_input(cloche_run *run);
 /* Close both ends. */
 void run_drop_input(cloche_run *run);
+/* Tell the caller of the network log of the sandbox, if it wants that (run_network.c). */
+void run_watch_network(cloche_run *run);
+/* After the sandbox has ended: tell the rest. */
+void run_end_network(cloche_run *run);
+void run_drop_network(cloche_run *run);
 /* Take the client. From here on, requests from other threads reach it. */
 void run_begin(cloche_run *run, struct client *client);
 /* Do, in the executing thread, what other threads have asked for. */

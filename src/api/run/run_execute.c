@@ -202,6 +202,7 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	if (r < 0)
 		return r;
 	run_begin(run, client);
+	run_watch_network(run);
 	sandbox_tell_doubtful(run->sb, run->on_warning, run->on_warning_user);
 	return 0;
 }
@@ -348,6 +349,7 @@ static int execute_once(cloche_run *run, struct cloche_err *err)
 	r = client_finish(atomic_load(&run->client), &run->ended, err);
 	run->lasted_usec = clock_mono_usec() - began;
 	network_finish(&run->network);
+	run_end_network(run);
 	return r;
 }
 
@@ -364,6 +366,7 @@ int cloche_run_execute(cloche_run *run, cloche_err *err)
 	if (r == -E_CANCELLED && run->where == RUN_OWN && atomic_load(&run->client))
 		(void)client_stop(atomic_load(&run->client), 0);
 	run_drop_input(run);
+	run_drop_network(run);
 	run_tell(run);
 	atomic_store(&run->over, true);
 	return r;

@@ -10,6 +10,7 @@
 #include "fs/fs.h"
 #include "fs/hostpath.h"
 #include "jail/source.h"
+#include "record/netlogs.h"
 #include "secrets/surrogate.h"
 
 #include <errno.h>
@@ -170,12 +171,16 @@ int network_logs_open(const cloche_sandbox *sb, struct network_logs *l, struct c
 	return r;
 }
 
+/* The log that the sandbox keeps by itself is nobody's wish: without a place for it there is none.
+ */
 static int send_logs(struct chan *c, const cloche_sandbox *sb, const struct network_logs *logs,
-	struct cloche_err *err)
+	const char *id, struct cloche_err *err)
 {
-	const struct netconf_log m = {logs->plain >= 0, logs->json >= 0, sb->network_log_fd >= 0};
-	const int all[3] = {logs->plain, logs->json, sb->network_log_fd};
-	int fds[3], r;
+	_cleanup_fd_ int kept = netlogs_create(id, sb->name, NULL);
+	const struct netconf_log m = {
+		logs->plain >= 0, logs->json >= 0, sb->network_log_fd >= 0, kept >= 0};
+	const int all[4] = {logs->plain, logs->json, sb->network_log_fd, kept};
+	int fds[4], r;
 	unsigned n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
@@ -185,7 +190,7 @@ static int send_logs(struct chan *c, const cloche_sandbox *sb, const struct netw
 	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
 }
 
-/* Remove the cassette: nothing was requested, so it is empty. */
+/* Remove the cassette and the log: nothing was requested, so they are empty. */
 static void forget_record(struct network *n)
 {
 	_cleanup_fd_ int logs = n->recorded ? oplogs_open(NULL) : -1;
@@ -193,6 +198,7 @@ static void forget_record(struct network *n)
 	if (logs >= 0)
 		(void)!oplog_remove_cassette(logs, client_id(n->client), NULL);
 	n->recorded = false;
+	netlogs_remove(client_id(n->client));
 }
 
 static int take_frame(struct network *n, const struct chan_frame *f, struct cloche_err *err)
@@ -291,7 +297,7 @@ int network_start(struct network *n, struct client *client, const cloche_sandbox
 		return err_sys(err, -r, "configure the broker");
 	r = send_access(n, sb, err);
 	if (r == 0)
-		r = send_logs(&n->chan, sb, logs, err);
+		r = send_logs(&n->chan, sb, logs, client_id(client), err);
 	if (r == 0)
 		r = send_record(n, sb, client_id(client), err);
 	if (r < 0)
