@@ -41,6 +41,20 @@ static void stop_there(cloche_run *run, struct client *client, unsigned stops)
 	(void)client_signal(client, stops > 1 ? SIGKILL : SIGTERM, CTL_SCOPE_GROUP);
 }
 
+/* The new size, if there is one, and a reason to draw the screen again, which others have used. */
+void run_on_stopped(void *user)
+{
+	cloche_run *run = user;
+	struct client *client = atomic_load(&run->client);
+
+	if (!run->terminal.open)
+		return;
+	terminal_suspend(&run->terminal, client, &run->stops);
+	terminal_resized(&run->terminal, client);
+	(void)client_signal(client, SIGCONT, CTL_SCOPE_GROUP);
+	(void)client_signal(client, SIGWINCH, CTL_SCOPE_GROUP);
+}
+
 void run_send_signals(cloche_run *run)
 {
 	unsigned long long signals = atomic_exchange(&run->signals, 0);
@@ -235,6 +249,8 @@ static int execute_command(cloche_run *run, struct client_exec *what, struct cli
 	what->detached = run->detached;
 	what->note = run->note;
 	what->cancel_signal = SIGKILL;
+	what->stopped = run_on_stopped;
+	what->user = run;
 	what->code_arg = code_driver_arg(run);
 	/* Output that contains results of code belongs neither in a log nor on record. */
 	if (run->code && code_has_value(run->code))

@@ -3,6 +3,9 @@
 
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { TERMINAL_STOPS = 64 };
 
 /* A process has one controlling terminal, so it needs only one of these. */
 static _Atomic(struct client *) winch_client;
@@ -41,6 +44,24 @@ void terminal_close(struct terminal *t)
 	sigaction(SIGWINCH, &winch_saved, NULL);
 	atomic_store(&winch_client, NULL);
 	(void)tcsetattr(t->fd, TCSADRAIN, &t->saved);
+}
+
+/* In the background (after bg) stop again, as every program does that wants the terminal. A process
+ * group that nobody could continue is not stopped at all: then go on. */
+void terminal_suspend(struct terminal *t, struct client *client, const atomic_uint *told_to_end)
+{
+	int fd = t->fd;
+
+	if (!t->open)
+		return;
+	terminal_close(t);
+	for (int i = 0; i < TERMINAL_STOPS; i++) {
+		(void)kill(0, SIGTSTP);
+		if (atomic_load(told_to_end) || tcgetpgrp(fd) == getpgrp())
+			break;
+	}
+	if (!atomic_load(told_to_end))
+		terminal_open(t, fd, client);
 }
 
 void terminal_resized(struct terminal *t, struct client *client)
