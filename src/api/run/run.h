@@ -130,6 +130,8 @@ void terminal_close(struct terminal *t);
 /* If it is open: give it back to who started us, stop as Ctrl-Z stops us, and take it again when we
  * are continued, unless *told_to_end is not zero then. */
 void terminal_suspend(struct terminal *t, struct client *client, const atomic_uint *told_to_end);
+/* The caller's variables that a command on a terminal has by default. Return 0 or -ENOMEM. */
+_warn_unused_ int terminal_variables(char ***ret);
 /* Pass on the current size. */
 void terminal_resized(struct terminal *t, struct client *client);
 /* Return the size of a terminal, or 24 by 80 if it is not known. */

@@ -8,6 +8,7 @@
 #include "api/instance/instance.h"
 #include "api/record/state.h"
 #include "api/run/run.h"
+#include "api/start/ports.h"
 #include "api/start/room.h"
 #include "base/clock.h"
 #include "fs/fs.h"
@@ -141,6 +142,20 @@ static int add_env(const cloche_run *run, char ***env)
 	return r;
 }
 
+/* What the caller's terminal and language are: into env or, if that is NULL, into ret, for the
+ * supervisor, which knows the environment. */
+static int add_terminal(const cloche_run *run, char ***env, char ***ret)
+{
+	_cleanup_(strv_freep) char **defaults = NULL;
+	int r = run->tty_fd >= 0 ? terminal_variables(&defaults) : 0;
+
+	if (r < 0 || !env) {
+		*ret = TAKE_PTR(defaults);
+		return r;
+	}
+	return exec_env_default(env, defaults);
+}
+
 static int take_user(const cloche_sandbox *sb, struct exec_spec *ret, struct cloche_err *err)
 {
 	struct sandbox_user user;
@@ -156,7 +171,7 @@ static int take_user(const cloche_sandbox *sb, struct exec_spec *ret, struct clo
 
 int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err)
 {
-	_cleanup_(strv_freep) char **env = NULL, **unset = NULL;
+	_cleanup_(strv_freep) char **env = NULL, **unset = NULL, **defaults = NULL;
 	const char *cwd = run->cwd;
 	/* For a kept sandbox, the supervisor knows the environment. */
 	bool own = run->where == RUN_OWN && !run->detached;
@@ -169,6 +184,8 @@ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err
 	}
 	if (r == 0)
 		r = add_env(run, &env);
+	if (r == 0)
+		r = add_terminal(run, own ? &env : NULL, &defaults);
 	if (r < 0)
 		return err_nomem(err);
 	if (own && !cwd)
@@ -177,6 +194,7 @@ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err
 	if (r < 0)
 		return r;
 	ret->unset = TAKE_PTR(unset);
+	ret->defaults = TAKE_PTR(defaults);
 	if (run->has_timeout)
 		ret->timeout_usec = run->timeout_ms * USEC_PER_MSEC;
 	else if (run->sb)
@@ -217,7 +235,7 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 		return r;
 	run_begin(run, client);
 	sandbox_tell_doubtful(run->sb, run->on_warning, run->on_warning_user);
-	return 0;
+	return ports_publish(run->sb, client, err);
 }
 
 /* If only the broker can judge a part of the configuration, wait for its answer before the command
