@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -181,6 +182,26 @@ static void flush_output(void)
 {
 	if (fflush(stdout) != 0)
 		output_errno = errno;
+}
+
+unsigned output_columns(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+const char *shown_id(const char *id)
+{
+	enum { SHOWN = 16 };
+	static char shown[SHOWN + 1];
+
+	if (!output_columns())
+		return id;
+	snprintf(shown, sizeof(shown), "%s", id);
+	return shown;
 }
 
 int finish_output(int r)

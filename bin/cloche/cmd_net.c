@@ -71,8 +71,12 @@ static int net_list_default(struct net_options *o, cloche_err *err)
 static int net_check(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	cloche_verdict v;
-	int r = net_list_default(o, err);
+	int r;
 
+	if (!strstr(operands[1], "://"))
+		return wrong_usage(err, "write https:// before it",
+			"net check: \"%s\" is not the URL of a request", operands[1]);
+	r = net_list_default(o, err);
 	if (r == 0)
 		r = cloche_allowlist_check(o->list, operands[0], operands[1], &v, err);
 	if (r < 0)
@@ -201,14 +205,13 @@ static int main_net(void *ctx, const struct operands *operands, cloche_err *err)
 
 const struct command command_net = {
 	.name = "net",
-	.summary = "ask what an allowlist decides, change that of a sandbox, read a network log",
+	.summary = "ask what an allowlist decides, change one, read a network log",
 	.synopsis = "check [--allowlist FILE] METHOD URL\n"
 		    "       cloche net set [--allowlist FILE] [--allow HOST] ID\n"
 		    "       cloche net log [--blocked] FILE\n"
 		    "       cloche net suggest [--blocked-only] FILE",
-	.text = "check says what the gateway would decide about a request, which rule decides, "
-		"and\n"
-		"what would allow the request; the exit status is 0 if it is allowed, 1 if not.\n"
+	.text = "check says what the gateway would decide about a request, which rule decides,\n"
+		"and what would allow it; the exit status is 0 if it is allowed, 1 if not.\n"
 		"set replaces what a running sandbox may reach: as a whole, or not at all.\n"
 		"Requests under way that the new rules forbid are broken off; secrets stay.\n"
 		"log shows a network log of either form, safe for a terminal.\n"

@@ -137,8 +137,8 @@ const struct command command_run = {
 		"  cloche run -- make test\n"
 		"  cloche run --allow registry.npmjs.org -- npm ci\n"
 		"  cloche run --secret GITHUB_TOKEN@api.github.com --allow api.github.com -- \\\n"
-		"      sh -c 'curl -H \"Authorization: Bearer $GITHUB_TOKEN\" "
-		"https://api.github.com/user'\n"
+		"      sh -c 'curl -H \"Authorization: Bearer $GITHUB_TOKEN\" \\\n"
+		"      https://api.github.com/user'\n"
 		"\n"
 		"The exit status is the command's own; 124 after a timeout, 125 if cloche itself\n"
 		"failed, 126 or 127 if COMMAND could not be run or found, 128+N after signal N.",

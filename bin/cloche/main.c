@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/near.h"
 #include "cli.h"
 #include "planted.h"
 
@@ -49,9 +50,8 @@ static const struct command *command_find(const char *name)
 static void commands_help(void)
 {
 	printf("Usage: cloche COMMAND [OPTIONS] ...\n\n"
-	       "Runs coding agents and other untrusted commands so that they reach only the "
-	       "files,\n"
-	       "hosts and credentials they were granted.\n\n"
+	       "Runs coding agents and other untrusted commands so that they reach only the\n"
+	       "files, hosts and credentials they were granted.\n\n"
 	       "Commands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
@@ -66,7 +66,7 @@ static int command_unknown(const char *name)
 	struct near best = {0};
 
 	for (size_t i = 0; i < COMMANDS; i++)
-		options_near(name, strlen(name), commands[i]->name, &best);
+		near_look(name, strlen(name), commands[i]->name, &best);
 	say("unknown command \"%s\"", name);
 	if (best.name && best.wrong <= 2)
 		say("did you mean \"cloche %s\"? To run a program: cloche run -- %s", best.name,
