@@ -16,7 +16,7 @@ static const struct command *const commands[] = {&command_run, &command_agent, &
 	&command_logs, &command_attach, &command_port, &command_fs, &command_cp, &command_sync,
 	&command_env, &command_kv, &command_log, &command_replay, &command_fork, &command_snapshot,
 	&command_stop, &command_rm, &command_prune, &command_diff, &command_image, &command_net,
-	&command_trust, &command_status, &command_doctor, &command_srt_settings,
+	&command_trust, &command_planted, &command_status, &command_doctor, &command_srt_settings,
 	&command_completion, &command_version, &command_help};
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -147,7 +147,9 @@ static int main_command(int argc, char **argv)
 	if (command == &command_help)
 		return help_of(argv[2]);
 	sandbox_options_prepare(command->name);
-	if (command != &command_version)
+	/* What a shell asks to complete a word nobody sees. */
+	if (command != &command_version && command != &command_completion &&
+		command != &command_planted)
 		planted_say_others();
 	return command_execute(command, argc - 1, argv + 1);
 }
