@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -182,6 +183,20 @@ static void flush_output(void)
 {
 	if (fflush(stdout) != 0)
 		output_errno = errno;
+}
+
+bool program_is_here(const char *program)
+{
+	for (const char *at = getenv("PATH"); at && *at;) {
+		char path[PATH_MAX];
+		int n = (int)strcspn(at, ":");
+
+		snprintf(path, sizeof(path), "%.*s/%s", n, at, program);
+		if (access(path, X_OK) == 0)
+			return true;
+		at += n + (at[n] == ':');
+	}
+	return false;
 }
 
 unsigned output_columns(void)

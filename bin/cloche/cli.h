@@ -40,6 +40,8 @@ bool put_row(char *row);
 /* Write foreign text to fd. If fd is a terminal, controls and hidden characters are replaced. */
 bool put_shown(int fd, const char *text);
 
+/* Whether a program of this name is in our PATH. */
+bool program_is_here(const char *program);
 /* The columns of the terminal that standard output is; 0: it is none. */
 unsigned output_columns(void);
 /* On a terminal the beginning of an id, which every command takes, else all of it. */

@@ -11,7 +11,7 @@
 
 /* --- exec --- */
 
-enum { MAX_ENV = 256 };
+enum { MAX_ENV = 256, COMMAND_NOT_FOUND = 127 };
 
 struct exec_options {
 	bool interactive, tty, no_tty, detach, json;
@@ -96,7 +96,7 @@ static int exec_run_detached(cloche_run *run, const struct exec_options *o, cloc
 	return foreground_detach(run, &f, err);
 }
 
-static int exec_run_attached(cloche_run *run, const struct exec_options *o)
+static int exec_run_attached(cloche_run *run, const struct exec_options *o, const char *program)
 {
 	const struct foreground f = {
 		.tty = foreground_has_tty(o->tty, o->no_tty || o->interactive || o->json),
@@ -107,6 +107,10 @@ static int exec_run_attached(cloche_run *run, const struct exec_options *o)
 	bool ran;
 	int r = foreground_run(run, &f, &ran);
 
+	if (ran && r == COMMAND_NOT_FOUND && cloche_run_result(run)->start_failure[0] &&
+		!strchr(program, '/') && program_is_here(program))
+		say("%s is a program of this machine: \"cloche create --tool %s\" shows it inside",
+			program, program);
 	if (ran && o->json && !json_print_exec(run))
 		r = EXIT_CLOCHE;
 	return r;
@@ -136,7 +140,8 @@ static int main_exec(void *ctx, const struct operands *operands, cloche_err *err
 		r = exec_configure(run, o, err);
 	if (r < 0)
 		return r;
-	return o->detach ? exec_run_detached(run, o, err) : exec_run_attached(run, o);
+	return o->detach ? exec_run_detached(run, o, err)
+			 : exec_run_attached(run, o, operands->v[1]);
 }
 
 const struct command command_exec = {

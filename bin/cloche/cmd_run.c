@@ -49,20 +49,6 @@ static int run_run_attached(struct sandbox_options *o, cloche_run *run)
 	return r;
 }
 
-static bool is_in_path(const char *program)
-{
-	for (const char *at = getenv("PATH"); at && *at;) {
-		char path[PATH_MAX];
-		int n = (int)strcspn(at, ":");
-
-		snprintf(path, sizeof(path), "%.*s/%s", n, at, program);
-		if (access(path, X_OK) == 0)
-			return true;
-		at += n + (at[n] == ':');
-	}
-	return false;
-}
-
 /* For "run RUNTIME FILE": if there is no program of that name, run sh or python3 instead. */
 static void name_program(const struct operands *operands)
 {
@@ -74,7 +60,7 @@ static void name_program(const struct operands *operands)
 
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
 		if (operands->n > 1 && strcmp(operands->v[0], runtimes[i].runtime) == 0 &&
-			!is_in_path(runtimes[i].runtime))
+			!program_is_here(runtimes[i].runtime))
 			operands->v[0] = runtimes[i].program;
 }
 
