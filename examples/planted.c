@@ -18,6 +18,12 @@ static void print(const cloche_planted *thing, void *user)
 		printf("look at %s, %s\n", thing->quoted, thing->what);
 }
 
+static void ignore(const cloche_planted *thing, void *user)
+{
+	(void)thing;
+	(void)user;
+}
+
 int main(int argc, char **argv)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
@@ -35,8 +41,11 @@ int main(int argc, char **argv)
 		r = cloche_run_new(sandbox, (const char *const *)argv + 2, &run, &err);
 	if (r == 0)
 		r = cloche_run_execute(run, &err);
+	/* What only looks at them would leave them to be told once more. */
 	if (r == 0)
-		r = cloche_planted_take(cloche_run_result(run)->id, print, &count, &err);
+		r = cloche_planted_look(cloche_run_result(run)->id, print, &count, &err);
+	if (r == 0)
+		r = cloche_planted_take(cloche_run_result(run)->id, ignore, NULL, &err);
 	if (r < 0)
 		fprintf(stderr, "planted: %s\n", err.message);
 	cloche_run_free(run);

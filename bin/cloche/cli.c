@@ -3,11 +3,13 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -181,6 +183,40 @@ static void flush_output(void)
 {
 	if (fflush(stdout) != 0)
 		output_errno = errno;
+}
+
+bool program_is_here(const char *program)
+{
+	for (const char *at = getenv("PATH"); at && *at;) {
+		char path[PATH_MAX];
+		int n = (int)strcspn(at, ":");
+
+		snprintf(path, sizeof(path), "%.*s/%s", n, at, program);
+		if (access(path, X_OK) == 0)
+			return true;
+		at += n + (at[n] == ':');
+	}
+	return false;
+}
+
+unsigned output_columns(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+const char *shown_id(const char *id)
+{
+	enum { SHOWN = 16 };
+	static char shown[SHOWN + 1];
+
+	if (!output_columns())
+		return id;
+	snprintf(shown, sizeof(shown), "%s", id);
+	return shown;
 }
 
 int finish_output(int r)

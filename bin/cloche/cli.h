@@ -40,6 +40,13 @@ bool put_row(char *row);
 /* Write foreign text to fd. If fd is a terminal, controls and hidden characters are replaced. */
 bool put_shown(int fd, const char *text);
 
+/* Whether a program of this name is in our PATH. */
+bool program_is_here(const char *program);
+/* The columns of the terminal that standard output is; 0: it is none. */
+unsigned output_columns(void);
+/* On a terminal the beginning of an id, which every command takes, else all of it. */
+const char *shown_id(const char *id);
+
 /* At the end of every command: flush stdout, and say if anything could not be written to it. Return
  * r, or EXIT_CLOCHE if r is 0 and output was lost. */
 int finish_output(int r);
@@ -95,13 +102,6 @@ int command_execute(const struct command *command, int argc, char **argv);
 void options_help(const struct command *command);
 /* Whether the command takes this option of its tables. */
 bool options_takes(const struct command *command, const struct option *o);
-/* The candidate that is most similar to an unknown name of n bytes. Start with best empty. */
-struct near {
-	const char *name; /* NULL: none is similar */
-	unsigned wrong;
-};
-void options_near(const char *name, size_t n, const char *candidate, struct near *best);
-
 /* --- the options of a sandbox (sandbox_options.c) --- */
 
 /* An option of the library that was given; both strings are borrowed. */
@@ -179,6 +179,6 @@ extern const struct command command_create, command_exec, command_shell, command
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
 	command_attach, command_port, command_diff, command_fs, command_cp, command_env, command_kv,
 	command_log, command_replay, command_image, command_fork, command_snapshot, command_trust,
-	command_status, command_sync, command_completion;
+	command_status, command_sync, command_completion, command_planted;
 /* All commands, in the order of the help; NULL after the last (main.c). */
 const struct command *command_at(size_t i);

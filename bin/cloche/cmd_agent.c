@@ -291,9 +291,9 @@ const struct command command_agent = {
 	.summary = "run a coding agent with a prompt, headless, in a sandbox",
 	.synopsis = "[OPTIONS] [PROMPT | -]",
 	.text = "Runs an agent (Claude Code) on PROMPT, or on standard input, with the project\n"
-		"in which you are as its workspace, at /workspace. It reaches its own API and what "
-		"you allow; its key\n"
-		"stays outside. Progress goes to standard error, the answer to standard output.\n"
+		"in which you are as its workspace, at /workspace. It reaches its own API and\n"
+		"what you allow; its key stays outside. Progress goes to standard error, the\n"
+		"answer to standard output.\n"
 		"\n"
 		"  export ANTHROPIC_API_KEY=...\n"
 		"  cloche agent 'make the failing test pass'\n"

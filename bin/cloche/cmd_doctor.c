@@ -112,9 +112,8 @@ const struct command command_doctor = {
 	.summary = "say what works on this machine, what does not, and what to do",
 	.synopsis = "[--provider NAME --place WHERE] [--json]",
 	.text = "Tries every feature that a sandbox needs. If one does not work, says exactly\n"
-		"what is in the way. With --place, does so on the machine where that provider "
-		"makes rooms.\n"
-		"The exit status is 0 if a sandbox can be made, else 1.",
+		"what is in the way. With --place, does so on the machine where that provider\n"
+		"makes rooms. The exit status is 0 if a sandbox can be made, else 1.",
 	.tables = {&(const struct option_table){"Options", options}},
 	.no_operands = true,
 	.ctx = &(struct doctor){0},

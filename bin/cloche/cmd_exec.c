@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands in an existing sandbox. To run one should cost little more than starting two small
  * programs, so nothing here reads files, or frees what the end of the process frees anyway. */
+#include "base/envfile.h"
 #include "cli.h"
 #include "foreground.h"
 #include "json_out.h"
@@ -11,14 +12,15 @@
 
 /* --- exec --- */
 
-enum { MAX_ENV = 256 };
+enum { MAX_ENV = 256, COMMAND_NOT_FOUND = 127 };
 
 struct exec_options {
 	bool interactive, tty, no_tty, detach, json, quiet;
 	const char *user;    /* NULL: the sandbox's */
 	uint64_t timeout_ms; /* UINT64_MAX: that of the sandbox */
 	const char *workdir;
-	const char *env[MAX_ENV]; /* NAME=VALUE */
+	const char *env[MAX_ENV]; /* NAME=VALUE or NAME */
+	const char *env_file;
 	size_t env_n;
 	char keys[3]; /* the detach keys */
 };
@@ -26,14 +28,19 @@ struct exec_options {
 static int add_env(const struct option *option, void *at, const char *value, cloche_err *err)
 {
 	struct exec_options *o = at;
-	const char *equals = strchr(value, '=');
 
-	if (!equals || equals == value)
-		return wrong_usage(err, NULL, "--env is NAME=VALUE, not \"%s\"", value);
+	if (*value == '\0' || *value == '=')
+		return wrong_usage(err, NULL, "--env is NAME=VALUE or NAME, not \"%s\"", value);
 	if (o->env_n == MAX_ENV)
 		return wrong_usage(err, NULL, "more than %d variables", MAX_ENV);
 	o->env[o->env_n++] = value;
 	return 0;
+}
+
+static int exec_set_variable(
+	void *user, const char *name, const char *value, struct cloche_err *err)
+{
+	return cloche_run_set_env(user, name, value, err);
 }
 
 static const struct option exec_options[] = {
@@ -55,7 +62,9 @@ static const struct option exec_options[] = {
 		.at = offsetof(struct exec_options, user)},
 	{"workdir", 'w', "DIR", "working directory inside (default: the sandbox's)",
 		.at = offsetof(struct exec_options, workdir)},
-	{"env", 'e', "NAME=VALUE", "set a variable for this command", add_env},
+	{"env", 'e', "NAME[=VALUE]", "set a variable for this command, or pass yours", add_env},
+	{"env-file", 0, "FILE", "the same for each line of FILE, before --env",
+		.at = offsetof(struct exec_options, env_file)},
 	{"timeout", 0, "TIME", "end the command after TIME (500ms, 30s, 5m): TERM, KILL 5 s later",
 		set_duration, .at = offsetof(struct exec_options, timeout_ms)},
 	{"detach-keys", 0, "KEYS", DETACH_KEYS_HELP, set_detach_keys,
@@ -69,7 +78,7 @@ static const struct option exec_options[] = {
 
 static int exec_configure(cloche_run *run, const struct exec_options *o, cloche_err *err)
 {
-	int r = 0;
+	int r = o->env_file ? envfile_read(o->env_file, exec_set_variable, run, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < o->env_n; i++)
 		r = foreground_set_env(run, o->env[i], err);
@@ -90,7 +99,8 @@ static int exec_run_detached(cloche_run *run, const struct exec_options *o, cloc
 	return foreground_detach(run, &f, err);
 }
 
-static int exec_run_attached(cloche_run *run, const struct exec_options *o, const char *sandbox)
+static int exec_run_attached(
+	cloche_run *run, const struct exec_options *o, const char *sandbox, const char *program)
 {
 	const struct foreground f = {
 		.tty = foreground_has_tty(o->tty, o->no_tty || o->interactive || o->json),
@@ -103,6 +113,10 @@ static int exec_run_attached(cloche_run *run, const struct exec_options *o, cons
 	int r = foreground_run(run, &f, &ran);
 
 	refusals_say(log, sandbox, true);
+	if (ran && r == COMMAND_NOT_FOUND && cloche_run_result(run)->start_failure[0] &&
+		!strchr(program, '/') && program_is_here(program))
+		say("%s is a program of this machine: \"cloche create --tool %s\" shows it inside",
+			program, program);
 	if (ran && o->json && !json_print_exec(run))
 		r = EXIT_CLOCHE;
 	return r;
@@ -131,7 +145,7 @@ static int main_exec(void *ctx, const struct operands *operands, cloche_err *err
 		r = exec_configure(run, o, err);
 	if (r == 0)
 		r = o->detach ? exec_run_detached(run, o, err)
-			      : exec_run_attached(run, o, cloche_instance_id(i));
+			      : exec_run_attached(run, o, cloche_instance_id(i), operands->v[1]);
 	cloche_instance_free(i);
 	return r;
 }

@@ -463,7 +463,7 @@ static int main_replay(void *ctx, const struct operands *operands, cloche_err *e
 
 const struct command command_log = {
 	.name = "log",
-	.summary = "what was recorded of sandboxes: list, show, report, export, compact",
+	.summary = "what was recorded of sandboxes: show, report, export, compact",
 	.synopsis = "[ID|FILE [OPERATION]] [OPTIONS]",
 	.text = "Without ID, lists the operation logs. A sandbox has one if it was made with\n"
 		"--record ops or full, or with --runtime node or python; the log stays when the\n"
@@ -471,8 +471,7 @@ const struct command command_log = {
 		"\n"
 		"Operations:\n"
 		"  show                  the entries (default); FILE may also be a log of SandboX\n"
-		"  diff A B              what differs between entries (or times) A and B; 0: the "
-		"beginning\n"
+		"  diff A B              what differs between entries (or times); 0: at first\n"
 		"  report -o FILE.html   a page to look at: turns, commands, diffs, requests\n"
 		"  export DIR            the log and the contents it names, to take elsewhere\n"
 		"  compact               leaves out what later entries have made void\n"

@@ -74,8 +74,12 @@ static int net_list_default(struct net_options *o, cloche_err *err)
 static int net_check(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	cloche_verdict v;
-	int r = net_list_default(o, err);
+	int r;
 
+	if (!strstr(operands[1], "://"))
+		return wrong_usage(err, "write https:// before it",
+			"net check: \"%s\" is not the URL of a request", operands[1]);
+	r = net_list_default(o, err);
 	if (r == 0)
 		r = cloche_allowlist_check(o->list, operands[0], operands[1], &v, err);
 	if (r < 0)
@@ -320,21 +324,19 @@ static int main_net(void *ctx, const struct operands *operands, cloche_err *err)
 
 const struct command command_net = {
 	.name = "net",
-	.summary = "ask what an allowlist decides, change that of a sandbox, read a network log",
+	.summary = "ask what an allowlist decides, change one, read a network log",
 	.synopsis = "check [--allowlist FILE] METHOD URL\n"
 		    "       cloche net set [--allowlist FILE] [--allow HOST] ID\n"
 		    "       cloche net allow|deny ID HOST[/PATH]\n"
 		    "       cloche net log [--blocked] [--follow] ID|FILE\n"
 		    "       cloche net suggest [--blocked-only] [--follow] ID|FILE",
-	.text = "check says what the gateway would decide about a request, which rule decides, "
-		"and\n"
-		"what would allow the request; the exit status is 0 if it is allowed, 1 if not.\n"
+	.text = "check says what the gateway would decide about a request, which rule decides,\n"
+		"and what would allow it; the exit status is 0 if it is allowed, 1 if not.\n"
 		"set replaces what a running sandbox may reach: as a whole, or not at all.\n"
 		"Requests under way that the new rules forbid are broken off; secrets stay.\n"
 		"allow and deny add to what holds. The last word about a host counts.\n"
-		"log shows a network log, safe for a terminal: of a sandbox that runs or was one "
-		"of\n"
-		"the last 64 that have ended, or a file of either form.\n"
+		"log shows a network log, safe for a terminal: of a sandbox that runs or was one\n"
+		"of the last 64 that have ended, or a file of either form.\n"
 		"suggest prints the smallest allowlist that the requests of a log need. Read it\n"
 		"before you use it: the log says what the inside wanted.\n"
 		"\n"

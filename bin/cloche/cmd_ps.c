@@ -9,7 +9,7 @@
 
 /* --- ps --- */
 
-enum { MAX_FILTERS = 16, COMMAND_WIDTH = 48 };
+enum { MAX_FILTERS = 16, COMMAND_LEAST = 8 };
 
 struct ps_options {
 	bool all, json, quiet;
@@ -57,8 +57,8 @@ static bool has_labels(const cloche_instance *i, const struct ps_options *o)
 	return true;
 }
 
-/* Describe the sandbox on one line: its first command, or its runtime. */
-static void ps_describe(const cloche_instance *i, char *ret, size_t size)
+/* Describe the sandbox on one line: its first command, or its runtime. width: 0, or columns. */
+static void ps_describe(const cloche_instance *i, size_t width, char *ret, size_t size)
 {
 	const char *command = cloche_instance_info_of(i)->command;
 	size_t n;
@@ -67,8 +67,8 @@ static void ps_describe(const cloche_instance *i, char *ret, size_t size)
 	for (n = 0; ret[n]; n++)
 		if ((unsigned char)ret[n] < ' ' || ret[n] == 0x7f)
 			ret[n] = ' ';
-	if (isatty(STDOUT_FILENO) && n > COMMAND_WIDTH) {
-		n = COMMAND_WIDTH - 3;
+	if (width && n > width) {
+		n = width - 3;
 		/* Do not cut within a character. */
 		while (n > 0 && ((unsigned char)ret[n] & 0xc0) == 0x80)
 			n--;
@@ -76,14 +76,14 @@ static void ps_describe(const cloche_instance *i, char *ret, size_t size)
 	}
 }
 
-static void ps_print_row(const char *id, const char *name, const char *state, const char *age,
-	const char *provider, const char *command, struct ps_options *o)
+/* All but the command, which is last. On a terminal it leaves as much room for that as it can. */
+static int ps_write_row(char *line, size_t size, const char *id, const char *name,
+	const char *state, const char *age, const char *provider)
 {
-	char line[4096];
-
-	snprintf(line, sizeof(line), "%-29s  %-16s  %-8s  %-8s  %-10s  %s", id, name, state, age,
-		provider, command);
-	o->failed |= !put_row(line);
+	return output_columns() ? snprintf(line, size, "%-16s  %-10s  %-7s  %-7s  %-8s  ",
+					  shown_id(id), name, state, age, provider)
+				: snprintf(line, size, "%-29s  %-16s  %-8s  %-8s  %-10s  ", id,
+					  name, state, age, provider);
 }
 
 static bool ps_on_instance(const cloche_instance *i, void *user)
@@ -91,7 +91,9 @@ static bool ps_on_instance(const cloche_instance *i, void *user)
 	struct ps_options *o = user;
 	const char *name = cloche_instance_info_of(i)->name,
 		   *provider = cloche_instance_info_of(i)->provider;
-	char age[32], command[2048];
+	unsigned columns = output_columns();
+	char age[32], line[4096];
+	int n;
 
 	if (!has_labels(i, o))
 		return true;
@@ -105,24 +107,33 @@ static bool ps_on_instance(const cloche_instance *i, void *user)
 		return !o->failed;
 	}
 	format_age(cloche_instance_info_of(i)->created_us, age, sizeof(age));
-	ps_describe(i, command, sizeof(command));
-	ps_print_row(cloche_instance_id(i), *name ? name : "-",
-		cloche_instance_info_of(i)->state_name, age, *provider ? provider : "-",
-		*command ? command : "-", o);
+	n = ps_write_row(line, sizeof(line), cloche_instance_id(i), *name ? name : "-",
+		cloche_instance_info_of(i)->state_name, age, *provider ? provider : "-");
+	if (columns)
+		columns = columns > (unsigned)n + COMMAND_LEAST ? columns - (unsigned)n
+								: COMMAND_LEAST;
+	ps_describe(i, columns, line + n, sizeof(line) - (size_t)n);
+	if (!line[n])
+		snprintf(line + n, sizeof(line) - (size_t)n, "-");
+	o->failed |= !put_row(line);
 	return !o->failed;
 }
 
 static int main_ps(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	struct ps_options *o = ctx;
-	int r;
+	char line[256];
+	int r, n;
 
 	if (operands->n > 0)
 		return wrong_usage(err, "for one sandbox: cloche inspect ID",
 			"ps: takes no operand (\"%s\")", operands->v[0]);
 	o->documents = json_array();
-	if (!o->json && !o->quiet)
-		ps_print_row("ID", "NAME", "STATE", "CREATED", "PROVIDER", "COMMAND", o);
+	if (!o->json && !o->quiet) {
+		n = ps_write_row(line, sizeof(line), "ID", "NAME", "STATE", "CREATED", "PROVIDER");
+		snprintf(line + n, sizeof(line) - (size_t)n, "COMMAND");
+		o->failed |= !put_row(line);
+	}
 	r = cloche_instance_list(o->all, ps_on_instance, o, err);
 	if (r == 0 && o->json)
 		o->failed = !json_print(json_incref(o->documents));

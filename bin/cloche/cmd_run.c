@@ -56,20 +56,6 @@ static int run_run_attached(struct sandbox_options *o, cloche_run *run)
 	return r;
 }
 
-static bool is_in_path(const char *program)
-{
-	for (const char *at = getenv("PATH"); at && *at;) {
-		char path[PATH_MAX];
-		int n = (int)strcspn(at, ":");
-
-		snprintf(path, sizeof(path), "%.*s/%s", n, at, program);
-		if (access(path, X_OK) == 0)
-			return true;
-		at += n + (at[n] == ':');
-	}
-	return false;
-}
-
 /* For "run RUNTIME FILE": if there is no program of that name, run sh or python3 instead. */
 static void name_program(const struct operands *operands)
 {
@@ -81,7 +67,7 @@ static void name_program(const struct operands *operands)
 
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
 		if (operands->n > 1 && strcmp(operands->v[0], runtimes[i].runtime) == 0 &&
-			!is_in_path(runtimes[i].runtime))
+			!program_is_here(runtimes[i].runtime))
 			operands->v[0] = runtimes[i].program;
 }
 
@@ -152,8 +138,8 @@ const struct command command_run = {
 		"  cloche run -- make test\n"
 		"  cloche run --allow registry.npmjs.org -- npm ci\n"
 		"  cloche run --secret GITHUB_TOKEN@api.github.com --allow api.github.com -- \\\n"
-		"      sh -c 'curl -H \"Authorization: Bearer $GITHUB_TOKEN\" "
-		"https://api.github.com/user'\n"
+		"      sh -c 'curl -H \"Authorization: Bearer $GITHUB_TOKEN\" \\\n"
+		"      https://api.github.com/user'\n"
 		"\n"
 		"The exit status is the command's own; 124 after a timeout, 125 if cloche itself\n"
 		"failed, 126 or 127 if COMMAND could not be run or found, 128+N after signal N.",

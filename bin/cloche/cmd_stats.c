@@ -110,6 +110,33 @@ static void with_limit(uint64_t used, uint64_t limit, char *ret, size_t size)
 		snprintf(ret, size, "%s", a);
 }
 
+enum { STATS_WIDE = 150 };
+
+/* Where not everything fits, what matters most: without disk and bytes of the network, and the name
+ * in place of the id. */
+static bool stats_is_narrow(void)
+{
+	unsigned columns = output_columns();
+
+	return columns && columns < STATS_WIDE;
+}
+
+#define STATS_NARROW "%-20.20s  %6s  %-19s  %-11s  %s"
+
+static bool stats_print_narrow(
+	const struct watched *w, const cloche_stats *s, const char *memory, const char *pids)
+{
+	const char *name = cloche_instance_info_of(w->i)->name;
+	char line[256], cpu[32], requests[48];
+
+	snprintf(cpu, sizeof(cpu), "%.1f", cpu_percent(&w->before, s));
+	snprintf(requests, sizeof(requests), "%llu / %llu", (unsigned long long)s->network_allowed,
+		(unsigned long long)s->network_blocked);
+	snprintf(line, sizeof(line), STATS_NARROW,
+		*name ? name : shown_id(cloche_instance_id(w->i)), cpu, memory, pids, requests);
+	return put_line(line);
+}
+
 static bool stats_print_row(const struct watched *w, const cloche_stats *s)
 {
 	char line[512], memory[80], pids[48], read[32], written[32], sent[32], received[32];
@@ -118,6 +145,8 @@ static bool stats_print_row(const struct watched *w, const cloche_stats *s)
 	with_limit(s->memory_bytes, s->memory_limit, memory, sizeof(memory));
 	snprintf(pids, sizeof(pids), s->pids_limit ? "%llu / %llu" : "%llu",
 		(unsigned long long)s->pids, (unsigned long long)s->pids_limit);
+	if (stats_is_narrow())
+		return stats_print_narrow(w, s, memory, pids);
 	format_size(s->io_read_bytes, read, sizeof(read));
 	format_size(s->io_write_bytes, written, sizeof(written));
 	format_size(s->network_sent, sent, sizeof(sent));
@@ -138,6 +167,11 @@ static bool print_head(const struct stats_options *o)
 		return true;
 	if (o->watch && isatty(STDOUT_FILENO) && !put(STDOUT_FILENO, "\x1b[H\x1b[2J", 7))
 		return false;
+	if (stats_is_narrow()) {
+		snprintf(line, sizeof(line), STATS_NARROW, "SANDBOX", "CPU %", "MEMORY", "PIDS",
+			"OK / REFUSED");
+		return put_line(line);
+	}
 	snprintf(line, sizeof(line), "%-29s  %-12s  %6s  %-19s  %-11s  %-8s  %-8s  %-8s  %-8s  %s",
 		"ID", "NAME", "CPU %", "MEMORY", "PIDS", "READ", "WRITTEN", "SENT", "RECEIVED",
 		"REQUESTS OK / REFUSED");

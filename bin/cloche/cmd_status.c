@@ -177,7 +177,7 @@ static const struct option options[] = {
 
 const struct command command_status = {
 	.name = "status",
-	.summary = "how things stand: providers, places, sandboxes that run, the last cleanup",
+	.summary = "how things stand: providers, places, sandboxes, the last cleanup",
 	.synopsis = "[--config FILE] [--json]",
 	.text = "Says which providers work here and why others do not, whether the places answer\n"
 		"that CLOCHE_PLACE and the configuration name, what running sandboxes use, and\n"

@@ -74,10 +74,9 @@ const struct command command_sync = {
 	.name = "sync",
 	.summary = "copy files between here and sandboxes on other machines",
 	.synopsis = "[OPTIONS] ID...",
-	.text = "Copies both ways what changed in the mounts of a sandbox on another machine, "
-		"which\n"
-		"goes on: first what changed there comes here, then what changed here goes there.\n"
-		"Without it, files come back when the sandbox ends.",
+	.text = "Copies both ways what changed in the mounts of a sandbox on another machine,\n"
+		"which goes on: first what changed there comes here, then what changed here goes\n"
+		"there. Without it, files come back when the sandbox ends.",
 	.tables = {&(const struct option_table){"Options", sync_options}},
 	.ctx = &(struct sync_options){0},
 	.run = main_sync,

@@ -146,14 +146,14 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 int foreground_set_env(cloche_run *run, const char *text, cloche_err *err)
 {
 	char *name = strdup(text), *equals = name ? strchr(name, '=') : NULL;
+	const char *value = equals ? equals + 1 : getenv(text);
 	int r;
 
-	if (!equals) {
-		free(name);
-		return wrong_usage(err, NULL, "--env is NAME=VALUE, not \"%s\"", text);
-	}
-	*equals = '\0';
-	r = cloche_run_set_env(run, name, equals + 1, err);
+	if (!name)
+		return wrong_usage(err, NULL, "out of memory");
+	if (equals)
+		*equals = '\0';
+	r = value ? cloche_run_set_env(run, name, value, err) : 0;
 	free(name);
 	return r;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/near.h"
 #include "cli.h"
 #include "planted.h"
 
@@ -15,7 +16,7 @@ static const struct command *const commands[] = {&command_run, &command_agent, &
 	&command_logs, &command_attach, &command_port, &command_fs, &command_cp, &command_sync,
 	&command_env, &command_kv, &command_log, &command_replay, &command_fork, &command_snapshot,
 	&command_stop, &command_rm, &command_prune, &command_diff, &command_image, &command_net,
-	&command_trust, &command_status, &command_doctor, &command_srt_settings,
+	&command_trust, &command_planted, &command_status, &command_doctor, &command_srt_settings,
 	&command_completion, &command_version, &command_help};
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -49,9 +50,8 @@ static const struct command *command_find(const char *name)
 static void commands_help(void)
 {
 	printf("Usage: cloche COMMAND [OPTIONS] ...\n\n"
-	       "Runs coding agents and other untrusted commands so that they reach only the "
-	       "files,\n"
-	       "hosts and credentials they were granted.\n\n"
+	       "Runs coding agents and other untrusted commands so that they reach only the\n"
+	       "files, hosts and credentials they were granted.\n\n"
 	       "Commands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
@@ -66,7 +66,7 @@ static int command_unknown(const char *name)
 	struct near best = {0};
 
 	for (size_t i = 0; i < COMMANDS; i++)
-		options_near(name, strlen(name), commands[i]->name, &best);
+		near_look(name, strlen(name), commands[i]->name, &best);
 	say("unknown command \"%s\"", name);
 	if (best.name && best.wrong <= 2)
 		say("did you mean \"cloche %s\"? To run a program: cloche run -- %s", best.name,
@@ -147,7 +147,9 @@ static int main_command(int argc, char **argv)
 	if (command == &command_help)
 		return help_of(argv[2]);
 	sandbox_options_prepare(command->name);
-	if (command != &command_version)
+	/* What a shell asks to complete a word nobody sees. */
+	if (command != &command_version && command != &command_completion &&
+		command != &command_planted)
 		planted_say_others();
 	return command_execute(command, argc - 1, argv + 1);
 }

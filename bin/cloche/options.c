@@ -2,13 +2,13 @@
 /* Theory of operation: each command has tables of options, from which both the parser and the help
  * are made, so they always agree. Arguments are given as "--name value", "--name=value", "-x value"
  * or "-xvalue". Letters without an argument can be combined. */
+#include "base/near.h"
 #include "cli.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { COLUMN = 34 };
+enum { COLUMN = 28, WIDTH = 80 };
 
 static int options_fail(
 	cloche_err *err, const struct command *c, const char *what, const char *which)
@@ -35,52 +35,6 @@ bool options_takes(const struct command *c, const struct option *o)
 	return !o->instead && options_find(c, o->name, strlen(o->name), 0) == o;
 }
 
-/* The number of letters that are wrong, missing, superfluous or swapped with the next one. */
-static unsigned options_distance(const char *a, size_t n, const char *b)
-{
-	enum { MOST = 32 };
-	unsigned rows[3][MOST + 1];
-	size_t m = strlen(b);
-
-	if (n > MOST || m > MOST)
-		return UINT_MAX;
-	for (size_t j = 0; j <= m; j++)
-		rows[0][j] = (unsigned)j;
-	for (size_t i = 1; i <= n; i++) {
-		unsigned *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-
-		now[0] = (unsigned)i;
-		for (size_t j = 1; j <= m; j++) {
-			unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
-
-			best = last[j] + 1 < best ? last[j] + 1 : best;
-			best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-				before[j - 2] + 1 < best)
-				best = before[j - 2] + 1;
-			now[j] = best;
-		}
-	}
-	return rows[n % 3][m];
-}
-
-void options_near(const char *name, size_t n, const char *candidate, struct near *best)
-{
-	unsigned wrong = options_distance(name, n, candidate);
-	size_t alike = 0;
-
-	while (alike < n && candidate[alike] == name[alike])
-		alike++;
-	/* Accept an incomplete name ("--work" for --workdir) or typing errors in one letter of
-	 * four. */
-	if (wrong > 2 || wrong * 4 > n + 2)
-		wrong = alike > 2 ? 100 - (unsigned)(alike < 90 ? alike : 90) : UINT_MAX;
-	if (!best->name || wrong < best->wrong) {
-		best->name = wrong == UINT_MAX ? NULL : candidate;
-		best->wrong = wrong;
-	}
-}
-
 static const char *options_similar(const struct command *c, const char *name, size_t n)
 {
 	struct near best = {0};
@@ -88,7 +42,7 @@ static const char *options_similar(const struct command *c, const char *name, si
 	for (size_t t = 0; c->tables[t]; t++)
 		for (const struct option *o = c->tables[t]->options; o->name; o++)
 			if (options_takes(c, o))
-				options_near(name, n, o->name, &best);
+				near_look(name, n, o->name, &best);
 	return best.name;
 }
 
@@ -216,10 +170,51 @@ int command_execute(const struct command *command, int argc, char **argv)
 	return r < 0 ? complain(&err) : r;
 }
 
+/* The words of text, broken so that lines end at WIDTH. The first one begins at column `at`, which
+ * has been printed, the others at `column`. */
+static void show_text(const char *text, size_t n, size_t at, size_t column)
+{
+	bool begins = true;
+
+	while (n > 0) {
+		size_t word = 0;
+
+		while (word < n && text[word] != ' ' && text[word] != '\n')
+			word++;
+		if (!begins && at + 1 + word > WIDTH) {
+			printf("\n%*s", (int)column, "");
+			at = column;
+			begins = true;
+		}
+		if (!begins)
+			at += (size_t)printf(" ");
+		if (word > 0)
+			at += (size_t)printf("%.*s", (int)word, text);
+		begins = begins && word == 0;
+		text += word + (word < n);
+		n -= word + (word < n);
+	}
+	printf("\n");
+}
+
+static void show_usage(const struct command *c)
+{
+	size_t at = (size_t)printf("Usage: cloche %s ", c->name);
+
+	for (const char *line = c->synopsis; line; at = (size_t)printf("       ")) {
+		size_t n = strcspn(line, "\n");
+
+		show_text(line, n, at, sizeof("Usage: cloche"));
+		line = line[n] ? line + n + 1 : NULL;
+		if (!line)
+			return;
+		line += strspn(line, " ");
+	}
+}
+
 static void show_option(const struct option *o)
 {
 	char left[128], letter[8] = "    ";
-	const char *text = o->help;
 
 	if (o->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", o->letter);
@@ -228,24 +223,46 @@ static void show_option(const struct option *o)
 	printf("%-*s", COLUMN, left);
 	if (strlen(left) >= COLUMN)
 		printf("\n%*s", COLUMN, "");
-	for (;;) {
-		size_t n = strcspn(text, "\n");
+	show_text(o->help, strlen(o->help), COLUMN, COLUMN);
+}
 
-		printf("%.*s\n", (int)n, text);
-		if (!text[n])
-			break;
-		text += n + 1;
-		printf("%*s", COLUMN, "");
+/* What most people need of the many options of a sandbox. */
+static const char *const options_everyday[] = {"allow", "mount", "env", "secret", "workspace",
+	"workdir", "name", "memory", "timeout", "detach"};
+
+static bool option_is_everyday(const struct command *c, const char *name)
+{
+	for (size_t i = 0; c->tables[0] == &sandbox_option_table &&
+			   i < sizeof(options_everyday) / sizeof(options_everyday[0]);
+		i++)
+		if (strcmp(options_everyday[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void options_help_everyday(const struct command *c)
+{
+	if (c->tables[0] != &sandbox_option_table)
+		return;
+	printf("\nEveryday options (all: below, and man cloche-run):\n");
+	for (size_t i = 0; i < sizeof(options_everyday) / sizeof(options_everyday[0]); i++) {
+		const char *name = options_everyday[i];
+		const struct option *o = options_find(c, name, strlen(name), 0);
+
+		if (o && options_takes(c, o))
+			show_option(o);
 	}
 }
 
 void options_help(const struct command *command)
 {
-	printf("Usage: cloche %s %s\n\n%s\n", command->name, command->synopsis, command->text);
+	show_usage(command);
+	printf("\n%s\n", command->text);
+	options_help_everyday(command);
 	for (size_t t = 0; command->tables[t]; t++) {
 		printf("\n%s:\n", command->tables[t]->title);
 		for (const struct option *o = command->tables[t]->options; o->name; o++)
-			if (options_takes(command, o))
+			if (options_takes(command, o) && !option_is_everyday(command, o->name))
 				show_option(o);
 	}
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { PATIENCE_USEC = 2000000 };
+enum { PATIENCE_USEC = 1000000 };
 
 void progress_begin(struct progress *p)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Shows how much was copied, on standard error if that is a terminal, after two seconds. */
+/* Shows how much was copied, on standard error if that is a terminal, after a second. */
 
 #include <stdbool.h>
 #include <stdint.h>

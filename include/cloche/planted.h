@@ -36,6 +36,10 @@ typedef void (*cloche_planted_fn)(const cloche_planted *thing, void *user);
 CLOCHE_API int cloche_planted_take(
 	const char *sandbox, cloche_planted_fn fn, void *user, cloche_err *err);
 
+/* The same, but keep the findings. */
+CLOCHE_API int cloche_planted_look(
+	const char *sandbox, cloche_planted_fn fn, void *user, cloche_err *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -73,7 +73,8 @@ CLOCHE_API int cloche_run_set_stdin_data(
 	cloche_run *run, const void *data, size_t length, cloche_err *err);
 
 /* Give the command a terminal. The caller's terminal on fd (borrowed) is in raw mode while the
- * command runs. */
+ * command runs. If the command is stopped there (Ctrl-Z), fd is restored, the caller's process
+ * group is stopped by SIGTSTP, and the command goes on when the caller does. */
 CLOCHE_API void cloche_run_set_tty(cloche_run *run, int fd);
 
 /* Call fn on the executing thread for each piece of output as it arrives; is_stderr tells the

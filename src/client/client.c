@@ -226,6 +226,17 @@ static int on_exec_exited(struct client *c, struct str payload, struct cloche_er
 	return 0;
 }
 
+static int on_exec_stopped(struct client *c, struct str payload, struct cloche_err *err)
+{
+	struct ctl_exec_stopped m;
+
+	if (!ctl_get_exec_stopped(payload, &m))
+		return bad_frame(err);
+	if (c->run && c->run->exec == m.exec)
+		c->run->stopped = true;
+	return 0;
+}
+
 static int on_ended(struct client *c, struct str payload, struct cloche_err *err)
 {
 	if (!ctl_get_ended(payload, &c->end))
@@ -279,6 +290,8 @@ static int on_frame(struct client *c, struct chan_frame *f, struct cloche_err *e
 		return on_exec_failed(c, f->payload, err);
 	case CTL_EXEC_EXITED:
 		return on_exec_exited(c, f->payload, err);
+	case CTL_EXEC_STOPPED:
+		return on_exec_stopped(c, f->payload, err);
 	case CTL_ENDED:
 		return on_ended(c, f->payload, err);
 	case CTL_STATS_NOW:

@@ -117,6 +117,8 @@ struct client_exec {
 	uint64_t start_usec;
 	/* NULL, or called in the waiting thread when it has started (or was found). */
 	void (*started)(void *user, const struct ctl_exec_started *m);
+	/* The same when it was stopped, after all output that it printed before. */
+	void (*stopped)(void *user);
 	void *user;
 };
 /* Run one process and wait for its end, or, with ret->left set, until client_leave. io is borrowed

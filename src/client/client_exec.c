@@ -48,6 +48,11 @@ static int wait_for_run(
 			if (r < 0)
 				return err_sys(err, -r, "use the terminal");
 		}
+		if (run->stopped && !run->ended && run->what->stopped) {
+			pump_settle(p, c->chunk);
+			run->what->stopped(run->what->user);
+		}
+		run->stopped = false;
 		if (p->left || may_leave(c, run)) {
 			run->result.left = true;
 			return 0;

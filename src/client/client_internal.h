@@ -14,6 +14,7 @@ struct client_run {
 	uint32_t exec;
 	uint64_t began;
 	bool started, ended;
+	bool stopped; /* EXEC_STOPPED came, and the caller was not told yet */
 	int err_code; /* EXEC_FAILED came: its code, and the text in err */
 	struct cloche_err err;
 	struct client_result result; /* without what the pump counts */
@@ -116,6 +117,8 @@ void pump_move(struct pump *p, char *chunk);
 /* After the process has ended: read what it left in the pipes, without waiting for other processes
  * that hold the other ends. */
 void pump_drain(struct pump *p, char *chunk);
+/* After a process with a terminal was stopped: pass on what it has printed. */
+void pump_settle(struct pump *p, char *chunk);
 
 /* --- client.c --- */
 

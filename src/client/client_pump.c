@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TTY_DRAIN_MS = 200, TTY_CAPACITY = 256 * 1024, EOT = 4 };
+enum { TTY_DRAIN_MS = 200, TTY_QUIET_MS = 30, TTY_CAPACITY = 256 * 1024, EOT = 4 };
 
 /* A pipe whose end `mine` (0 or 1) is ours and non-blocking. */
 static int make_pipe(int mine, int *ret_mine, int *ret_child)
@@ -308,8 +308,8 @@ void pump_move(struct pump *p, char *chunk)
 }
 
 /* What is written to a terminal reaches its master a little later, through a kernel thread. The
- * hang-up comes after all data. */
-static void drain_terminal(struct pump *p, char *chunk)
+ * hang-up comes after all data; without one, nothing has come for quiet_ms. */
+static void drain_terminal(struct pump *p, char *chunk, int quiet_ms)
 {
 	uint64_t until = clock_mono_usec() + TTY_DRAIN_MS * USEC_PER_MSEC;
 	size_t left = TTY_CAPACITY;
@@ -318,8 +318,9 @@ static void drain_terminal(struct pump *p, char *chunk)
 		uint64_t now = clock_mono_usec();
 		ssize_t n;
 
-		if (now >= until || job_wait_fd(p->out[0], POLLIN,
-					    (int)((until - now) / USEC_PER_MSEC) + 1) <= 0)
+		if (now >= until ||
+			job_wait_fd(p->out[0], POLLIN,
+				MIN(quiet_ms, (int)((until - now) / USEC_PER_MSEC) + 1)) <= 0)
 			return;
 		n = read_output(p, 0, chunk);
 		left -= n > 0 ? MIN(left, (size_t)n) : 0;
@@ -329,7 +330,7 @@ static void drain_terminal(struct pump *p, char *chunk)
 void pump_drain(struct pump *p, char *chunk)
 {
 	if (p->tty && !p->tty_pipe) {
-		drain_terminal(p, chunk);
+		drain_terminal(p, chunk, TTY_DRAIN_MS);
 		return;
 	}
 	for (int i = 0; i < 2; i++) {
@@ -344,4 +345,9 @@ void pump_drain(struct pump *p, char *chunk)
 			left -= MIN(left, (size_t)n);
 		}
 	}
+}
+
+void pump_settle(struct pump *p, char *chunk)
+{
+	drain_terminal(p, chunk, TTY_QUIET_MS);
 }

@@ -4,6 +4,7 @@
  * with its line: a mistyped key must not silently grant less isolation than was meant. */
 #include "config/config.h"
 #include "base/fd.h"
+#include "base/near.h"
 #include "base/parse.h"
 
 #include <fcntl.h>
@@ -101,6 +102,57 @@ static int config_read_key(
 	return key->read(c, value, into ? (char *)into + key->at : NULL);
 }
 
+/* What people write who know another tool, and the key that does it here. */
+static const char *config_other_name(struct str name)
+{
+	static const struct {
+		const char *other, *here;
+	} names[] = {{"secrets", "masked_secrets"}, {"limits", "resource_limits"},
+		{"environment", "env"}, {"cpu", "cpus"}, {"pids", "pids_limit"},
+		{"hosts", "scopes"}, {"tmpfs", "tmpfs_size"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_eq(name, str_from(names[i].other)))
+			return names[i].here;
+	return NULL;
+}
+
+static bool config_has_key(const struct config_key *keys, size_t n, const char *name)
+{
+	for (size_t i = 0; name && i < n; i++)
+		if (strcmp(keys[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static int config_unknown_key(
+	struct config *c, const yaml_node_t *at, const struct config_key *keys, size_t n)
+{
+	static const char *const rules[] = {"allow", "allowlist", "domains", "url_prefixes"};
+	struct str name = str_prefix(config_scalar(at), 64);
+	const char *other = config_other_name(name);
+	struct near best = {0};
+
+	err_set(c->err, E_CONFIG, "%s:%zu:%zu: unknown key \"%.*s\"", c->file,
+		at->start_mark.line + 1, at->start_mark.column + 1, STR_FMT(name));
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		if (str_eq(name, str_from(rules[i]))) {
+			err_hint(c->err, "rules are in network-allowlist.yaml, beside this file");
+			return -E_CONFIG;
+		}
+	for (size_t i = 0; i < n; i++)
+		near_look(name.p, name.n, keys[i].name, &best);
+	if (config_has_key(keys, n, other))
+		err_hint(c->err, "use %s", other);
+	else if (best.name)
+		err_hint(c->err, "did you mean %s?", best.name);
+	else
+		err_hint(c->err,
+			"cloche-config(5) lists the keys; other options are for the command "
+			"line alone");
+	return -E_CONFIG;
+}
+
 int config_find_key(struct config *c, const yaml_node_t *name, const struct config_key *keys,
 	size_t n, uint32_t *seen)
 {
@@ -109,9 +161,7 @@ int config_find_key(struct config *c, const yaml_node_t *name, const struct conf
 	while (i < n && !str_eq(config_scalar(name), str_from(keys[i].name)))
 		i++;
 	if (i == n)
-		return err_set(c->err, E_CONFIG, "%s:%zu:%zu: unknown key \"%.*s\"", c->file,
-			name->start_mark.line + 1, name->start_mark.column + 1,
-			STR_FMT(str_prefix(config_scalar(name), 64)));
+		return config_unknown_key(c, name, keys, n);
 	if (*seen & (1U << i))
 		return config_bad(c, name, "this key is given twice");
 	*seen |= 1U << i;

@@ -101,6 +101,29 @@ static void test_pass_env_wins(void)
 	}
 }
 
+static void test_a_wrong_key_gets_the_right_one(void)
+{
+	static const struct {
+		const char *yaml, *hint;
+	} cases[] = {
+		{"enw: {}\n", "did you mean env?"},
+		{"secrets: {}\n", "use masked_secrets"},
+		{"resource_limits: {memry: 1g}\n", "did you mean memory?"},
+		{"resource_limits: {cpu: 1}\n", "use cpus"},
+		{"allow: [one.test]\n", "network-allowlist.yaml, beside this file"},
+		{"mounts: []\n", "for the command line alone"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+		err = (struct cloche_err)CLOCHE_ERR_INIT;
+		check(load(sb, cases[i].yaml) < 0);
+		if (!strstr(err.hint, cases[i].hint))
+			tap_fail("%s: %s", cases[i].yaml, err.hint);
+	}
+}
+
 static void test_what_is_wrong_is_named_with_its_line(void)
 {
 	static const struct {
@@ -326,6 +349,7 @@ int main(void)
 	run_test(test_a_whole_file);
 	run_test(test_pass_env_wins);
 	run_test(test_what_is_wrong_is_named_with_its_line);
+	run_test(test_a_wrong_key_gets_the_right_one);
 	run_test(test_an_empty_file_changes_nothing);
 	run_test(test_a_key_without_a_value_changes_nothing);
 	run_test(test_container_env);

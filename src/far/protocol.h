@@ -59,6 +59,7 @@ enum far_message {
 	FAR_ASKED,         /* what CAPTURE_ASKED has (ipc/capture.h) */
 	FAR_USAGE,         /* struct far_usage */
 	FAR_OVER,          /* struct far_over */
+	FAR_STOPPED,       /* struct roomctl_stopped */
 };
 
 /* spec: room_spec_put(). Sources of mounts and whatever else names a place of this machine mean

@@ -320,6 +320,20 @@ static int relay_exec_on_exited(struct relay *r, struct str payload)
 	return 0;
 }
 
+static int relay_exec_on_stopped(struct relay *r, struct str payload)
+{
+	struct roomctl_stopped m;
+	const struct relay_exec *x;
+
+	if (!roomctl_get_stopped(payload, &m))
+		return -EPROTO;
+	x = relay_exec_find(r, m.exec);
+	if (!x || !x->has_started || x->has_ended)
+		return -EPROTO;
+	relay_sent(r, &r->init, roomctl_send_stopped(&r->init.chan, &m));
+	return 0;
+}
+
 void relay_exec_on_over(struct relay *r)
 {
 	struct relay_exec *x, *next;
@@ -351,6 +365,8 @@ int relay_exec_on_message(struct relay *r, enum far_message type, struct str pay
 		return relay_exec_on_refused(r, payload);
 	case FAR_EXITED:
 		return relay_exec_on_exited(r, payload);
+	case FAR_STOPPED:
+		return relay_exec_on_stopped(r, payload);
 	case FAR_READY:
 		if (payload.n || r->ready)
 			return -EPROTO;

@@ -259,6 +259,20 @@ static bool exec_on_exited(struct hold *h, struct chan_frame *f)
 	return true;
 }
 
+static bool exec_on_stopped(struct hold *h, struct chan_frame *f)
+{
+	struct roomctl_stopped m;
+	struct hold_exec *x;
+
+	if (!roomctl_get_stopped(f->payload, &m))
+		return false;
+	x = exec_find(h, m.exec);
+	if (!x || !x->tty || x->has_ended)
+		return false;
+	hold_sent(h, link_send(&h->carrier.link, FAR_STOPPED, f->payload));
+	return true;
+}
+
 bool exec_on_frame(struct hold *h, struct chan_frame *f)
 {
 	switch (f->type) {
@@ -271,6 +285,8 @@ bool exec_on_frame(struct hold *h, struct chan_frame *f)
 		return exec_on_failed(h, f);
 	case ROOM_EXITED:
 		return exec_on_exited(h, f);
+	case ROOM_STOPPED:
+		return exec_on_stopped(h, f);
 	default:
 		return false;
 	}

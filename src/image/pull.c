@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,27 @@ static void last_line(struct str text, char *ret, size_t size)
 	}
 }
 
+/* Of a line of a log, time="..." level=fatal msg="...", as skopeo writes it, the message alone,
+ * without what it was doing: that is known. */
+static void pull_plain(char *line)
+{
+	static const char begin[] = "msg=\"", doing[] = "initializing source docker://";
+	char *from = strstr(line, begin), *to = line;
+
+	if (!from)
+		return;
+	from += strlen(begin);
+	if (strncmp(from, doing, strlen(doing)) == 0 && strstr(from + strlen(doing), ": "))
+		from = strstr(from + strlen(doing), ": ") + 2;
+	for (; *from && *from != '"'; from++) {
+		bool escaped = *from == '\\' && from[1];
+
+		from += escaped;
+		*to++ = escaped && strchr("nt", *from) ? ' ' : *from;
+	}
+	*to = '\0';
+}
+
 /* Wait for the end of a program. Takes trouble, from which its messages come. */
 static int pull_finish(pid_t pid, int trouble, const char *path, struct cloche_err *err)
 {
@@ -47,6 +69,7 @@ static int pull_finish(pid_t pid, int trouble, const char *path, struct cloche_e
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	last_line(buf_str(&text), why, sizeof(why));
+	pull_plain(why);
 	return err_set(err, E_SYSTEM, "%s: %s", path, why);
 }
 

@@ -182,17 +182,31 @@ static int on_dead(struct init *in, pid_t pid, int status)
 	return 0;
 }
 
+/* Only who sits at a terminal can continue what was stopped. */
+static int on_stop(struct init *in, pid_t pid, int signo)
+{
+	const struct proc *p = in->procs;
+
+	while (p && p->pid != pid)
+		p = p->next;
+	if (!p || p->slave < 0 || p->birth >= 0)
+		return 0;
+	return roomctl_send_stopped(
+		&in->chan, &(struct roomctl_stopped){.exec = p->exec, .signo = (uint8_t)signo});
+}
+
 static int reap(struct init *in)
 {
 	while (in->dead && !in->stuck && !in->over) {
 		int status, r;
-		pid_t pid = waitpid(-1, &status, WNOHANG);
+		pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
 
 		if (pid <= 0) {
 			in->dead = false;
 			return 0;
 		}
-		r = flush(in, on_dead(in, pid, status));
+		r = flush(in, WIFSTOPPED(status) ? on_stop(in, pid, WSTOPSIG(status))
+						 : on_dead(in, pid, status));
 		if (r < 0)
 			return r;
 	}

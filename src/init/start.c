@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "init/init.h"
 #include "init/setgid.h"
+#include "init/stoppable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,6 +116,8 @@ static void enter(struct launch *l)
 	}
 	if (!become_user(l))
 		return;
+	if (s->tty)
+		stoppable_make();
 	/* As the user, so that directories that are closed to the user stay closed. */
 	if (chdir(s->cwd ? s->cwd : "/") < 0) {
 		fail(l, ROOM_STAGE_CWD);

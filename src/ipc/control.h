@@ -28,7 +28,7 @@
  * made, ERROR and then ENDED answer both. The supervisor sends, in this order:
  *
  *   WARNING...  STARTED | ERROR
- *   per process: EXEC_STARTED, EXEC_EXITED  |  EXEC_FAILED
+ *   per process: EXEC_STARTED, EXEC_STOPPED..., EXEC_EXITED  |  EXEC_FAILED
  *   per request: STATS_NOW | FORWARDED | LAYERS_ARE | POLICY_PASSED | COMPLETED | SYNCED |
  *   REFUSED, in the order of the requests
  *   ERROR (the network or the room broke; everything in it is dead)
@@ -49,7 +49,7 @@
 #include "ipc/rundir.h"
 
 enum {
-	CTL_VERSION = 9,
+	CTL_VERSION = 10,
 	CTL_FD = 3, /* the owner's channel in the supervisor */
 	/* After that follow descriptors of what is granted: the directory that is the room's root,
 	 * if one is, and the sources of mounts in their order, except guards. */
@@ -106,6 +106,7 @@ enum ctl_frame {
 	CTL_COMPLETED,     /* nothing: the sandbox stays if its owner leaves */
 	CTL_SYNCED,        /* nothing: all was copied, and the pipe has been closed */
 	CTL_BRINGS,        /* nothing */
+	CTL_EXEC_STOPPED,  /* struct ctl_exec_stopped */
 };
 
 /* Stands for the program of ours by which an interpreter runs code. */
@@ -269,6 +270,11 @@ MESSAGE(ctl, exec_failed, CTL_EXEC_FAILED, CTL_EXEC_FAILED_FIELDS);
 	F(BOOL, stopped)      /* after a STOP */                                                   \
 	F(U64, duration_usec)
 MESSAGE(ctl, exec_exited, CTL_EXEC_EXITED, CTL_EXEC_EXITED_FIELDS);
+
+/* A process with a terminal was stopped, as by Ctrl-Z. This is not sent again before a client has
+ * sent it SIGCONT. A client that joins a stopped process continues it. */
+#define CTL_EXEC_STOPPED_FIELDS(F) F(U32, exec)
+MESSAGE(ctl, exec_stopped, CTL_EXEC_STOPPED, CTL_EXEC_STOPPED_FIELDS);
 
 struct jsonout;
 /* Return the exit code as a shell would see it: 128 + the signal; 124 after a timeout. */

@@ -2,6 +2,7 @@
 #include "ipc/exec.h"
 #include "base/strv.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { MAX_UMASK = 0777 };
@@ -29,6 +30,39 @@ int exec_spec_set(struct exec_spec *s, char *const *argv, char *const *env, cons
 	s->env = TAKE_PTR(new_env);
 	s->cwd = TAKE_PTR(new_cwd);
 	return 0;
+}
+
+/* What every sandbox has that names no language gives way. */
+#define EXEC_LANG "C.UTF-8"
+
+static bool exec_is_locale(const char *z)
+{
+	return (strncmp(z, "LANG", 4) == 0 && strcmp(z, "LANG=" EXEC_LANG) != 0) ||
+	       strncmp(z, "LC_", 3) == 0;
+}
+
+int exec_env_default(char ***env, char *const *defaults)
+{
+	bool has_locale = false;
+	int r = 0;
+
+	for (char **v = *env; v && *v; v++)
+		has_locale |= exec_is_locale(*v);
+	for (; defaults && *defaults && r == 0; defaults++) {
+		_cleanup_(freep) char *name = strdup(*defaults);
+		char *equals = name ? strchr(name, '=') : NULL;
+		const char *there;
+
+		if (!name)
+			return -ENOMEM;
+		if (!equals || (has_locale && exec_is_locale(name)))
+			continue;
+		*equals = '\0';
+		there = strv_env_get(*env, name);
+		if (!there || (strcmp(name, "LANG") == 0 && strcmp(there, EXEC_LANG) == 0))
+			r = strv_env_set(env, name, equals + 1);
+	}
+	return r;
 }
 
 /* Add the bytes that the kernel counts for one string (with its NUL and its pointer). */

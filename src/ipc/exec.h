@@ -23,6 +23,8 @@ enum {
 	F(STRV, env, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                              \
 	/* of a client, with CTL_EXEC_INHERIT: names of the sandbox's variables to leave out */    \
 	F(STRV, unset, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                            \
+	/* the same: variables for a sandbox that has none of that name */                         \
+	F(STRV, defaults, .max_n = EXEC_MAX_ARGS, .max = EXEC_MAX_ARG - 1)                         \
 	F(OPTIONAL, cwd, .max = EXEC_MAX_PATH) /* absolute path in the room; NULL is "/" */        \
 	/* of a client: uid and gid hold; else the process runs as the sandbox's own user */       \
 	F(BOOL, has_user)                                                                          \
@@ -42,6 +44,11 @@ void exec_spec_done(struct exec_spec *s);
 /* Copy argv and env (NULL-terminated, borrowed; env may be NULL) into s. */
 _warn_unused_ int exec_spec_set(struct exec_spec *s, char *const *argv, char *const *env,
 	const char *cwd, struct cloche_err *err);
+
+/* Add to env each of defaults ("NAME=VALUE") whose name it has not. If env (but for LANG=C.UTF-8,
+ * which every sandbox has) names a locale itself (LANG, LC_*), nothing of the locale is added,
+ * which might override it. Return 0 or -ENOMEM. */
+_warn_unused_ int exec_env_default(char ***env, char *const *defaults);
 
 /* Check ranges, and that every variable has a name; the error says which one is wrong. */
 _warn_unused_ int exec_spec_check(const struct exec_spec *s, struct cloche_err *err);

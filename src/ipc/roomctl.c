@@ -7,6 +7,7 @@ MESSAGE_TABLE(roomctl_resize, ROOMCTL_RESIZE_FIELDS, NULL);
 MESSAGE_TABLE(roomctl_started, ROOMCTL_STARTED_FIELDS, NULL);
 MESSAGE_TABLE(roomctl_failed, ROOMCTL_FAILED_FIELDS, NULL);
 MESSAGE_TABLE(roomctl_exited, ROOMCTL_EXITED_FIELDS, NULL);
+MESSAGE_TABLE(roomctl_stopped, ROOMCTL_STOPPED_FIELDS, NULL);
 
 int roomctl_send_exec(struct chan *c, const struct roomctl_exec *m, const int *fds, unsigned fds_n)
 {

@@ -6,7 +6,8 @@
  * a frame is malformed.
  *
  *   supervisor -> init:  EXEC, SIGNAL, RESIZE         at any time
- *   init -> supervisor:  READY once, first; then per EXEC either FAILED, or STARTED and then EXITED
+ *   init -> supervisor:  READY once, first; then per EXEC either FAILED, or STARTED and then
+ * EXITED; between these STOPPED, any number of times, if it has a terminal
  *
  * The supervisor chooses the numbers of processes; they rise and are never used twice. A frame from
  * init for a number that is not in the matching state ends the room. */
@@ -39,6 +40,7 @@ enum roomctl_frame {
 	ROOM_STARTED, /* struct roomctl_started; 1 fd if a terminal was asked for */
 	ROOM_FAILED,  /* struct roomctl_failed */
 	ROOM_EXITED,  /* struct roomctl_exited */
+	ROOM_STOPPED, /* struct roomctl_stopped */
 };
 
 /* The step at which init failed to start a process. */
@@ -92,3 +94,9 @@ MESSAGE(roomctl, failed, ROOM_FAILED, ROOMCTL_FAILED_FIELDS);
 	F(U32, exec)                                                                               \
 	F(U32, status, .max = 0xffff) /* as in wait(2) */
 MESSAGE(roomctl, exited, ROOM_EXITED, ROOMCTL_EXITED_FIELDS);
+
+/* A stop signal has stopped the process, as Ctrl-Z does. */
+#define ROOMCTL_STOPPED_FIELDS(F)                                                                  \
+	F(U32, exec)                                                                               \
+	F(U8, signo, .min = 1, .max = 64)
+MESSAGE(roomctl, stopped, ROOM_STOPPED, ROOMCTL_STOPPED_FIELDS);

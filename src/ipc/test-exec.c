@@ -105,10 +105,37 @@ static void an_argument_with_a_nul_is_malformed(void)
 	exec_spec_done(&s);
 }
 
+static void defaults_give_way(void)
+{
+	static const struct {
+		const char *env[4], *defaults[4], *after[4];
+	} rows[] = {
+		{{"A=1"}, {"TZ=UTC", "A=2"}, {"A=1", "TZ=UTC"}},
+		{{"LANG=C.UTF-8"}, {"LANG=de", "LC_ALL=fr"}, {"LANG=de", "LC_ALL=fr"}},
+		{{"LANG=it"}, {"LANG=de", "LC_ALL=fr", "TZ=UTC"}, {"LANG=it", "TZ=UTC"}},
+		{{"LC_TIME=it"}, {"LANG=de", "LANGUAGE=de"}, {"LC_TIME=it"}},
+		{{NULL}, {"no variable", "TZ=UTC"}, {"TZ=UTC"}},
+		{{"A=1"}, {NULL}, {"A=1"}},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(strv_freep) char **env = NULL;
+		size_t n = 0;
+
+		for (; rows[i].env[n]; n++)
+			must(strv_add(&env, str_from(rows[i].env[n])) == 0);
+		check_int(exec_env_default(&env, (char *const *)(uintptr_t)rows[i].defaults), 0);
+		for (n = 0; rows[i].after[n]; n++)
+			check_z(env && env[n] ? env[n] : "", rows[i].after[n]);
+		check(!env || !env[n]);
+	}
+}
+
 int main(void)
 {
 	run_test(checks_what_it_is_given);
 	run_test(holds_the_kernels_limits);
 	run_test(an_argument_with_a_nul_is_malformed);
+	run_test(defaults_give_way);
 	return tap_done();
 }

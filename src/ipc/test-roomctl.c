@@ -38,6 +38,7 @@ static void round_trips(void)
 	struct roomctl_exited exited = {.exec = 3, .status = 0x0300}, got_exited;
 	const int fds[] = {STDOUT_FILENO, STDERR_FILENO};
 	struct roomctl_resize resize = {.exec = 3, .rows = 24, .cols = 80}, got_resize;
+	struct roomctl_stopped stopped = {.exec = 3, .signo = 20};
 	struct roomctl_started started = {.exec = 3, .pid = 17}, got_started;
 	struct chan_frame f;
 
@@ -58,6 +59,10 @@ static void round_trips(void)
 	check_int(roomctl_send_signal(&a, &sig), 0);
 	f = carry();
 	check(roomctl_get_signal(f.payload, &got_sig) && got_sig.signo == 15 && got_sig.scope == 2);
+	check_int(roomctl_send_stopped(&a, &stopped), 0);
+	f = carry();
+	check(roomctl_get_stopped(f.payload, &stopped) && stopped.exec == 3 && stopped.signo == 20);
+
 	check_int(roomctl_send_resize(&a, &resize), 0);
 	f = carry();
 	check(roomctl_get_resize(f.payload, &got_resize) && got_resize.rows == 24 &&

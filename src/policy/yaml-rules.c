@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/escape.h"
+#include "base/near.h"
 #include <errno.h>
 #include <stddef.h>
 #include <yaml.h>
@@ -124,6 +125,16 @@ struct key {
 	bool unquoted; /* the items of the list are numbers */
 };
 
+static int fail_key(struct reader *r, struct str name, const struct key *keys, size_t n_keys,
+	const char *wanted)
+{
+	struct near best = {0};
+
+	for (size_t i = 0; name.p && i < n_keys; i++)
+		near_look(name.p, name.n, keys[i].name, &best);
+	return fail(r, best.name ? best.name : wanted);
+}
+
 static int read_mapping(struct reader *r, struct allow_rule *rule, const struct key *keys,
 	size_t n_keys, const char *wanted)
 {
@@ -140,7 +151,7 @@ static int read_mapping(struct reader *r, struct allow_rule *rule, const struct 
 		while (i < n_keys && !(name.p && str_eq(name, str_from(keys[i].name))))
 			i++;
 		if (i == n_keys)
-			return fail(r, wanted);
+			return fail_key(r, name, keys, n_keys, wanted);
 		if (seen & (1U << i))
 			return fail(r, "each key once");
 		seen |= 1U << i;

@@ -76,8 +76,14 @@ int sandbox_put_mount(
 int sandbox_add_mount(
 	cloche_sandbox *sb, int fd, const struct room_mount *m, struct cloche_err *err)
 {
-	return fd < 0 ? err_sys(err, -fd, "mount %s", m->source)
-		      : sandbox_put_mount(sb, fd, m, err);
+	int r;
+
+	if (fd >= 0)
+		return sandbox_put_mount(sb, fd, m, err);
+	r = err_sys(err, -fd, "mount %s", m->source);
+	if (fd == -ENOENT)
+		err_hint(err, "what is mounted is a path of this machine, and has to be there");
+	return r;
 }
 
 int sandbox_add_guard(cloche_sandbox *sb, size_t mount, const char *path, const struct stat *st,

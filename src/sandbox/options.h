@@ -92,6 +92,7 @@ _warn_unused_ int option_set(cloche_sandbox *sb, const struct sandbox_option *o,
 int option_user(cloche_sandbox *sb, const char *value, cloche_err *err); /* user.c */
 int option_mount(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_env(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_env_file(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_pass_env(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_allow(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_allowlist(cloche_sandbox *sb, const char *value, cloche_err *err);

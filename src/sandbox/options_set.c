@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options whose value has several parts, or that read the caller's environment or files. */
+#include "base/envfile.h"
 #include "sandbox/options.h"
 
 #include <stdlib.h>
@@ -35,8 +36,7 @@ int option_env(cloche_sandbox *sb, const char *value, cloche_err *err)
 	_cleanup_(freep) char *name = NULL;
 
 	if (!equals)
-		return err_set(err, E_USAGE, "--env is NAME=VALUE (or --pass-env NAME), not \"%s\"",
-			value);
+		return option_pass_env(sb, value, err);
 	name = strndup(value, (size_t)(equals - value));
 	return name ? cloche_sandbox_set_env(sb, name, equals + 1, err) : err_nomem(err);
 }
@@ -50,6 +50,17 @@ int option_pass_env(cloche_sandbox *sb, const char *value, cloche_err *err)
 			"--pass-env \"%s\": use the name of a variable; --env sets NAME=VALUE",
 			value);
 	return here ? cloche_sandbox_set_env(sb, value, here, err) : 0;
+}
+
+static int option_set_variable(
+	void *user, const char *name, const char *value, struct cloche_err *err)
+{
+	return cloche_sandbox_set_env(user, name, value, err);
+}
+
+int option_env_file(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	return envfile_read(value, option_set_variable, sb, err);
 }
 
 static int option_make_allowlist(cloche_sandbox *sb, struct cloche_err *err)

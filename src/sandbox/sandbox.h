@@ -176,6 +176,14 @@ _warn_unused_ int sandbox_add_upstream_ca(
 	cloche_sandbox *sb, const char *value, struct cloche_err *err);
 _warn_unused_ int sandbox_add_connect_to(
 	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+/* "[ADDR:]HOST:GUEST", as sandbox_published() reads it. */
+_warn_unused_ int sandbox_publish(cloche_sandbox *sb, const char *value, struct cloche_err *err);
+struct sandbox_published {
+	char address[16]; /* of loopback, as digits */
+	uint16_t host, guest;
+};
+/* Read one of sb->published; false: it is malformed. */
+bool sandbox_published(const char *text, struct sandbox_published *ret);
 _warn_unused_ int sandbox_add_label(cloche_sandbox *sb, const char *value, struct cloche_err *err);
 
 /* Limits that somebody asks for; 0: none. */

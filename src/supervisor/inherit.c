@@ -28,6 +28,8 @@ int task_inherit(const struct supervisor *s, struct ctl_exec *m)
 		r = strv_env_set(&env, *v, eq + 1);
 		*eq = '=';
 	}
+	if (r == 0)
+		r = exec_env_default(&env, spec->defaults);
 	if (r == 0 && !spec->cwd && s->start.cwd && s->start.cwd[0]) {
 		spec->cwd = strdup(s->start.cwd);
 		r = spec->cwd ? 0 : -ENOMEM;
@@ -37,6 +39,7 @@ int task_inherit(const struct supervisor *s, struct ctl_exec *m)
 	strv_free(spec->env);
 	spec->env = TAKE_PTR(env);
 	spec->unset = strv_free(spec->unset);
+	spec->defaults = strv_free(spec->defaults);
 	if (!spec->has_user && s->start.has_user) {
 		spec->uid = s->start.uid;
 		spec->gid = s->start.gid;

@@ -7,11 +7,14 @@
 void peer_pause(struct peer *p)
 {
 	struct supervisor *s = p->sup;
+	struct task *t, *tmp;
 
 	if (!s->room || p->paused)
 		return;
 	p->paused = true;
 	s->peers.paused++;
+	HASH_ITER (hh, s->tasks.known, t, tmp)
+		t->paused = t->tty;
 	(void)s->room->provider->kill(s->room, SIGSTOP, NULL);
 	/* Init, which the signal has stopped too, must go on, as it starts the next processes. */
 	(void)kill(s->room->pid, SIGCONT);

@@ -85,6 +85,8 @@ struct task {
 	bool tty, timed_out, captured;
 	bool is_worker; /* CTL_EXEC_WORKER */
 	bool killed;    /* KILL was sent through init */
+	bool stopped;   /* its watchers were told that it is, and nobody has continued it */
+	bool paused;    /* the next stop by SIGSTOP is of our making (pause.c) */
 	uint64_t timeout_usec, started_at, started_real;
 	struct loop_timer timer;       /* the deadline, then KILL, then what enforces KILL */
 	struct ctl_exec_exited result; /* TASK_ENDED */
@@ -337,6 +339,7 @@ void watcher_refuse(struct peer *p, uint32_t exec, int code, int sys_errno, cons
 void watcher_tell_started(struct watcher *w, int fd);
 /* Tell the client that the process has ended, and free the handle. */
 void watcher_tell_exited(struct watcher *w);
+void watcher_tell_stopped(struct watcher *w);
 /* Tell all watchers that the process could not be started, and free them. */
 void watchers_fail(struct task *t, int code, int sys_errno, const char *text);
 /* Tell watchers that wait for nothing else, or all of them, that the process has ended. */

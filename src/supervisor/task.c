@@ -286,6 +286,10 @@ void task_join(struct peer *p, const struct ctl_join *m, struct chan_frame *f)
 	if (t->state == TASK_ASKED)
 		return; /* on_started answers */
 	watcher_tell_started(w, t->state == TASK_RUNS ? t->input : -1);
+	if (t->state == TASK_RUNS && t->stopped) {
+		t->stopped = false;
+		deadline_signal(t, SIGCONT, CTL_SCOPE_GROUP);
+	}
 	if (t->state == TASK_ENDED && !p->dead)
 		watcher_tell_exited(w);
 }
@@ -299,8 +303,10 @@ void task_signal(struct peer *p, const struct ctl_signal *m)
 		(void)s->room->provider->kill(s->room, m->signo, NULL);
 	else if (w && w->task->state != TASK_ENDED && m->signo == SIGKILL)
 		deadline_kill(w->task, m->scope);
-	else if (w && w->task->state != TASK_ENDED)
+	else if (w && w->task->state != TASK_ENDED) {
+		w->task->stopped = w->task->stopped && m->signo != SIGCONT;
 		deadline_signal(w->task, m->signo, m->scope);
+	}
 }
 
 void task_resize(struct peer *p, const struct ctl_resize *m)
@@ -479,6 +485,29 @@ static bool on_exited(struct supervisor *s, struct str payload)
 	return true;
 }
 
+static bool on_stopped(struct supervisor *s, struct str payload)
+{
+	struct roomctl_stopped m;
+	struct task *t = NULL;
+	struct watcher *w, *tmp;
+
+	if (!roomctl_get_stopped(payload, &m))
+		return false;
+	HASH_FIND(hh, s->tasks.known, &m.exec, sizeof(m.exec), t);
+	if (!t || t->state != TASK_RUNS || !t->tty)
+		return false;
+	if (m.signo == SIGSTOP && t->paused)
+		t->paused = s->peers.paused > 0;
+	else if (!t->stopped) {
+		t->stopped = true;
+		/* (The handles of a dropped peer are freed at the end of this iteration.) */
+		DL_FOREACH_SAFE (t->watchers, w, tmp)
+			if (!w->peer->dead)
+				watcher_tell_stopped(w);
+	}
+	return true;
+}
+
 bool task_on_frame(struct supervisor *s, struct chan_frame *f)
 {
 	if (f->type == ROOM_STARTED)
@@ -495,6 +524,8 @@ bool task_on_frame(struct supervisor *s, struct chan_frame *f)
 		return on_failed(s, f->payload);
 	case ROOM_EXITED:
 		return on_exited(s, f->payload);
+	case ROOM_STOPPED:
+		return on_stopped(s, f->payload);
 	default:
 		return false;
 	}

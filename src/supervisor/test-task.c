@@ -123,6 +123,14 @@ static void a_lie_is_noticed(void)
 		{TASK_RUNS, false, {ROOM_EXITED, NUMBER, 0x137f}, false},
 		{TASK_RUNS, false, {ROOM_EXITED, NUMBER, 0xffff}, false},
 		{TASK_RUNS, false, {ROOM_EXITED, NUMBER, 0x10000}, false},
+		/* Only what runs at a terminal is said to be stopped, and by a signal. */
+		{TASK_RUNS, true, {ROOM_STOPPED, NUMBER, SIGTSTP, 5}, true},
+		{TASK_RUNS, false, {ROOM_STOPPED, NUMBER, SIGTSTP, 5}, false},
+		{TASK_ASKED, true, {ROOM_STOPPED, NUMBER, SIGTSTP, 5}, false},
+		{ABSENT, true, {ROOM_STOPPED, NUMBER, SIGTSTP, 5}, false},
+		{TASK_RUNS, true, {ROOM_STOPPED, NUMBER, 0, 5}, false},
+		{TASK_RUNS, true, {ROOM_STOPPED, NUMBER, 65, 5}, false},
+		{TASK_RUNS, true, {ROOM_STOPPED, NUMBER, SIGTSTP, 5, true}, false},
 		/* Cut off, and what only we may say. */
 		{TASK_ASKED, false, {ROOM_STARTED, NUMBER, PID, 7}, false},
 		{TASK_RUNS, false, {ROOM_EXITED, NUMBER, 0, 4}, false},

@@ -59,6 +59,13 @@ void watcher_tell_started(struct watcher *w, int fd)
 	peer_sent(w->peer, ctl_send_exec_started(&w->peer->chan, &m, fd));
 }
 
+void watcher_tell_stopped(struct watcher *w)
+{
+	struct peer *p = w->peer;
+
+	peer_sent(p, ctl_send_exec_stopped(&p->chan, &(struct ctl_exec_stopped){.exec = w->exec}));
+}
+
 void watcher_tell_exited(struct watcher *w)
 {
 	struct ctl_exec_exited m = w->task->result;

@@ -2,6 +2,7 @@
 /* Makes, ends and removes long-lived sandboxes, and asks running ones. */
 #include "api/instance/instance.h"
 #include "api/instance/made.h"
+#include "api/start/ports.h"
 #include "api/start/room.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -21,7 +22,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128 };
 #define PATIENCE (10 * USEC_PER_SEC) /* for a supervisor to clean up */
 
 /* Wait until the sandbox is complete. */
@@ -72,6 +72,8 @@ static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, cloche_wa
 		client_on_warning(client, fn, user);
 		sandbox_tell_doubtful(sb, fn, user);
 		r = wait_until_made(client, &net, sb, err);
+		if (r == 0)
+			r = ports_publish(sb, client, err);
 		if (r == 0)
 			r = cloche_instance_open(client_id(client), &instance, err);
 		if (r == 0)
@@ -301,31 +303,6 @@ int cloche_instance_stats(const cloche_instance *instance, cloche_stats *ret, cl
 	return 0;
 }
 
-static int listen_on(uint16_t port, uint16_t *ret_port, struct cloche_err *err)
-{
-	_cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(port)};
-	socklen_t size = sizeof(addr);
-	const int on = 1;
-
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0)
-		return err_sys(err, errno, "make a socket");
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, BACKLOG) < 0) {
-		int e = errno;
-
-		err_sys(err, e, "port %u of this machine", port);
-		if (e == EADDRINUSE)
-			err_hint(err, "leave out the port to get any free one");
-		return -E_SYSTEM;
-	}
-	if (getsockname(fd, (struct sockaddr *)&addr, &size) < 0)
-		return err_sys(err, errno, "look at the socket");
-	*ret_port = ntohs(addr.sin_port);
-	return TAKE_FD(fd);
-}
-
 /* Return a host port that leads to guest_port already, according to the record, or 0. */
 static uint16_t find_forward(const cloche_instance *instance, uint16_t guest_port)
 {
@@ -361,7 +338,7 @@ int cloche_instance_forward(const cloche_instance *instance, uint16_t guest_port
 		*ret_host_port = m.host_port;
 		return 0;
 	}
-	fd = listen_on(host_port, &m.host_port, err);
+	fd = ports_listen("127.0.0.1", host_port, &m.host_port, err);
 	if (fd < 0)
 		return fd;
 	r = client_forward(client, &m, fd, err);

@@ -76,7 +76,8 @@ static void planted_failed(void *user, const char *id, const char *why)
 		t->user);
 }
 
-int cloche_planted_take(const char *sandbox, cloche_planted_fn fn, void *user, cloche_err *err)
+static int planted_tell(
+	const char *sandbox, bool forget, cloche_planted_fn fn, void *user, struct cloche_err *err)
 {
 	struct taker t = {fn, user};
 	_cleanup_fd_ int base = -1;
@@ -88,8 +89,18 @@ int cloche_planted_take(const char *sandbox, cloche_planted_fn fn, void *user, c
 		return base;
 	if (!sandbox)
 		sandboxes_look(base, planted_failed, &t);
-	looks_take(base, sandbox, true, planted_text, &t);
+	looks_take(base, sandbox, forget, planted_text, &t);
 	return 0;
+}
+
+int cloche_planted_take(const char *sandbox, cloche_planted_fn fn, void *user, cloche_err *err)
+{
+	return planted_tell(sandbox, true, fn, user, err);
+}
+
+int cloche_planted_look(const char *sandbox, cloche_planted_fn fn, void *user, cloche_err *err)
+{
+	return planted_tell(sandbox, false, fn, user, err);
 }
 
 json_t *planted_list(const char *sandbox)

@@ -124,6 +124,8 @@ void run_drop_network(cloche_run *run);
 void run_begin(cloche_run *run, struct client *client);
 /* Do, in the executing thread, what other threads have asked for. */
 void run_on_wake(void *user);
+/* The command was stopped: stop too, and continue it when we are continued. */
+void run_on_stopped(void *user);
 /* The part of it for signals: send them to the command's process group. */
 void run_send_signals(cloche_run *run);
 DEFINE_CLEANUP(cloche_run, cloche_run_free)
@@ -134,6 +136,11 @@ DEFINE_CLEANUP(cloche_run, cloche_run_free)
 void terminal_open(struct terminal *t, int fd, struct client *client);
 /* Restore everything. Do nothing if it was not opened. */
 void terminal_close(struct terminal *t);
+/* If it is open: give it back to who started us, stop as Ctrl-Z stops us, and take it again when we
+ * are continued, unless *told_to_end is not zero then. */
+void terminal_suspend(struct terminal *t, struct client *client, const atomic_uint *told_to_end);
+/* The caller's variables that a command on a terminal has by default. Return 0 or -ENOMEM. */
+_warn_unused_ int terminal_variables(char ***ret);
 /* Pass on the current size. */
 void terminal_resized(struct terminal *t, struct client *client);
 /* Return the size of a terminal, or 24 by 80 if it is not known. */

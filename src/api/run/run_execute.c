@@ -8,6 +8,7 @@
 #include "api/instance/instance.h"
 #include "api/record/state.h"
 #include "api/run/run.h"
+#include "api/start/ports.h"
 #include "api/start/room.h"
 #include "base/clock.h"
 #include "fs/fs.h"
@@ -39,6 +40,20 @@ static void stop_there(cloche_run *run, struct client *client, unsigned stops)
 			clock_mono_usec() + CTL_DEFAULT_GRACE_USEC, run_execute_on_kill_due) < 0)
 		stops = 2;
 	(void)client_signal(client, stops > 1 ? SIGKILL : SIGTERM, CTL_SCOPE_GROUP);
+}
+
+/* The new size, if there is one, and a reason to draw the screen again, which others have used. */
+void run_on_stopped(void *user)
+{
+	cloche_run *run = user;
+	struct client *client = atomic_load(&run->client);
+
+	if (!run->terminal.open)
+		return;
+	terminal_suspend(&run->terminal, client, &run->stops);
+	terminal_resized(&run->terminal, client);
+	(void)client_signal(client, SIGCONT, CTL_SCOPE_GROUP);
+	(void)client_signal(client, SIGWINCH, CTL_SCOPE_GROUP);
 }
 
 void run_send_signals(cloche_run *run)
@@ -127,6 +142,20 @@ static int add_env(const cloche_run *run, char ***env)
 	return r;
 }
 
+/* What the caller's terminal and language are: into env or, if that is NULL, into ret, for the
+ * supervisor, which knows the environment. */
+static int add_terminal(const cloche_run *run, char ***env, char ***ret)
+{
+	_cleanup_(strv_freep) char **defaults = NULL;
+	int r = run->tty_fd >= 0 ? terminal_variables(&defaults) : 0;
+
+	if (r < 0 || !env) {
+		*ret = TAKE_PTR(defaults);
+		return r;
+	}
+	return exec_env_default(env, defaults);
+}
+
 static int take_user(const cloche_sandbox *sb, struct exec_spec *ret, struct cloche_err *err)
 {
 	struct sandbox_user user;
@@ -142,7 +171,7 @@ static int take_user(const cloche_sandbox *sb, struct exec_spec *ret, struct clo
 
 int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err)
 {
-	_cleanup_(strv_freep) char **env = NULL, **unset = NULL;
+	_cleanup_(strv_freep) char **env = NULL, **unset = NULL, **defaults = NULL;
 	const char *cwd = run->cwd;
 	/* For a kept sandbox, the supervisor knows the environment. */
 	bool own = run->where == RUN_OWN && !run->detached;
@@ -155,6 +184,8 @@ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err
 	}
 	if (r == 0)
 		r = add_env(run, &env);
+	if (r == 0)
+		r = add_terminal(run, own ? &env : NULL, &defaults);
 	if (r < 0)
 		return err_nomem(err);
 	if (own && !cwd)
@@ -163,6 +194,7 @@ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err
 	if (r < 0)
 		return r;
 	ret->unset = TAKE_PTR(unset);
+	ret->defaults = TAKE_PTR(defaults);
 	if (run->has_timeout)
 		ret->timeout_usec = run->timeout_ms * USEC_PER_MSEC;
 	else if (run->sb)
@@ -204,7 +236,7 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	run_begin(run, client);
 	run_watch_network(run);
 	sandbox_tell_doubtful(run->sb, run->on_warning, run->on_warning_user);
-	return 0;
+	return ports_publish(run->sb, client, err);
 }
 
 /* If only the broker can judge a part of the configuration, wait for its answer before the command
@@ -236,6 +268,8 @@ static int execute_command(cloche_run *run, struct client_exec *what, struct cli
 	what->detached = run->detached;
 	what->note = run->note;
 	what->cancel_signal = SIGKILL;
+	what->stopped = run_on_stopped;
+	what->user = run;
 	what->code_arg = code_driver_arg(run);
 	/* Output that contains results of code belongs neither in a log nor on record. */
 	if (run->code && code_has_value(run->code))

@@ -76,6 +76,13 @@ static void run_joined_on_wake(void *user)
 		client_wake(atomic_load(&run->client));
 }
 
+/* What it has printed is in the log already, or will be shown when it goes on. */
+static void run_joined_on_stopped(void *user)
+{
+	(void)hand_on(user, PIECES, NULL);
+	run_on_stopped(user);
+}
+
 static void on_started(void *user, const struct ctl_exec_started *m)
 {
 	cloche_run *run = user;
@@ -144,7 +151,10 @@ static int replay(cloche_run *run, struct client_result *ret, struct cloche_err 
 static int join(cloche_run *run, struct client_result *ret, struct cloche_err *err)
 {
 	struct client *client = atomic_load(&run->client);
-	const struct client_exec what = {.join = run->join, .started = on_started, .user = run};
+	const struct client_exec what = {.join = run->join,
+		.started = on_started,
+		.stopped = run_joined_on_stopped,
+		.user = run};
 	int r, fd = log_watch(run->log, err);
 
 	if (fd < 0)
