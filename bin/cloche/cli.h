@@ -95,12 +95,6 @@ int command_execute(const struct command *command, int argc, char **argv);
 void options_help(const struct command *command);
 /* Whether the command takes this option of its tables. */
 bool options_takes(const struct command *command, const struct option *o);
-/* The candidate that is most similar to an unknown name of n bytes. Start with best empty. */
-struct near {
-	const char *name; /* NULL: none is similar */
-	unsigned wrong;
-};
-void options_near(const char *name, size_t n, const char *candidate, struct near *best);
 
 /* --- the options of a sandbox (sandbox_options.c) --- */
 

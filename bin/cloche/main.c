@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/near.h"
 #include "cli.h"
 #include "planted.h"
 
@@ -66,7 +67,7 @@ static int command_unknown(const char *name)
 	struct near best = {0};
 
 	for (size_t i = 0; i < COMMANDS; i++)
-		options_near(name, strlen(name), commands[i]->name, &best);
+		near_try(str_from(name), commands[i]->name, &best);
 	say("unknown command \"%s\"", name);
 	if (best.name && best.wrong <= 2)
 		say("did you mean \"cloche %s\"? To run a program: cloche run -- %s", best.name,

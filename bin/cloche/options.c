@@ -2,9 +2,9 @@
 /* Theory of operation: each command has tables of options, from which both the parser and the help
  * are made, so they always agree. Arguments are given as "--name value", "--name=value", "-x value"
  * or "-xvalue". Letters without an argument can be combined. */
+#include "base/near.h"
 #include "cli.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,52 +35,6 @@ bool options_takes(const struct command *c, const struct option *o)
 	return !o->instead && options_find(c, o->name, strlen(o->name), 0) == o;
 }
 
-/* The number of letters that are wrong, missing, superfluous or swapped with the next one. */
-static unsigned options_distance(const char *a, size_t n, const char *b)
-{
-	enum { MOST = 32 };
-	unsigned rows[3][MOST + 1];
-	size_t m = strlen(b);
-
-	if (n > MOST || m > MOST)
-		return UINT_MAX;
-	for (size_t j = 0; j <= m; j++)
-		rows[0][j] = (unsigned)j;
-	for (size_t i = 1; i <= n; i++) {
-		unsigned *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-
-		now[0] = (unsigned)i;
-		for (size_t j = 1; j <= m; j++) {
-			unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
-
-			best = last[j] + 1 < best ? last[j] + 1 : best;
-			best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-				before[j - 2] + 1 < best)
-				best = before[j - 2] + 1;
-			now[j] = best;
-		}
-	}
-	return rows[n % 3][m];
-}
-
-void options_near(const char *name, size_t n, const char *candidate, struct near *best)
-{
-	unsigned wrong = options_distance(name, n, candidate);
-	size_t alike = 0;
-
-	while (alike < n && candidate[alike] == name[alike])
-		alike++;
-	/* Accept an incomplete name ("--work" for --workdir) or typing errors in one letter of
-	 * four. */
-	if (wrong > 2 || wrong * 4 > n + 2)
-		wrong = alike > 2 ? 100 - (unsigned)(alike < 90 ? alike : 90) : UINT_MAX;
-	if (!best->name || wrong < best->wrong) {
-		best->name = wrong == UINT_MAX ? NULL : candidate;
-		best->wrong = wrong;
-	}
-}
-
 static const char *options_similar(const struct command *c, const char *name, size_t n)
 {
 	struct near best = {0};
@@ -88,7 +42,7 @@ static const char *options_similar(const struct command *c, const char *name, si
 	for (size_t t = 0; c->tables[t]; t++)
 		for (const struct option *o = c->tables[t]->options; o->name; o++)
 			if (options_takes(c, o))
-				options_near(name, n, o->name, &best);
+				near_try(str_make(name, n), o->name, &best);
 	return best.name;
 }
 
