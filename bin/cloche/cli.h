@@ -136,6 +136,10 @@ void sandbox_options_done(void *ctx);
  * (borrowed from o->sb). Print what was mounted for tools if that was requested. */
 int sandbox_options_finish(struct sandbox_options *o, char **argv, cloche_err *err);
 
+/* Execute a run of its own sandbox here, with this terminal if there is one. Return the exit status
+ * (cmd_run.c). */
+int run_run_attached(struct sandbox_options *o, cloche_run *run);
+
 /* --- existing sandboxes (instances.c) --- */
 
 /* For variables: free the sandbox at the end of the scope. */
@@ -173,6 +177,6 @@ extern const struct command command_create, command_exec, command_shell, command
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
 	command_attach, command_port, command_diff, command_fs, command_cp, command_env, command_kv,
 	command_log, command_replay, command_image, command_fork, command_snapshot, command_trust,
-	command_status, command_sync, command_completion;
+	command_status, command_sync, command_completion, command_word, command_home;
 /* All commands, in the order of the help; NULL after the last (main.c). */
 const struct command *command_at(size_t i);

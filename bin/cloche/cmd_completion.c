@@ -3,6 +3,7 @@
  * the shell completes file names itself. */
 #include "cli.h"
 
+#include <cloche/agent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,12 +16,19 @@ static void completion_options(const struct command *c)
 				printf(" --%s", o->name);
 }
 
+static void completion_agent(const char *name, const char *title, void *user)
+{
+	printf(" %s", name);
+}
+
 static void completion_commands(void)
 {
 	const struct command *c;
 
 	for (size_t i = 0; (c = command_at(i)); i++)
-		printf(" %s", c->name);
+		if (c != &command_word)
+			printf(" %s", c->name);
+	(void)cloche_agent_list(completion_agent, NULL, NULL);
 }
 
 static int main_completion(void *ctx, const struct operands *operands, cloche_err *err)

@@ -15,7 +15,11 @@ static int options_fail(
 {
 	char hint[64];
 
-	snprintf(hint, sizeof(hint), "\"cloche %s --help\" lists the options", c->name);
+	/* The agent's own --help is another one. */
+	if (c == &command_word)
+		snprintf(hint, sizeof(hint), "\"cloche help claude\" lists the options");
+	else
+		snprintf(hint, sizeof(hint), "\"cloche %s --help\" lists the options", c->name);
 	return wrong_usage(err, hint, "%s: %s%s", c->name, what, which);
 }
 
