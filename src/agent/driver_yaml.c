@@ -331,6 +331,13 @@ static int yaml_walk(
 	return r;
 }
 
+static const struct driver_key login_keys[] = {
+	{"file", yaml_path, offsetof(struct agent_key, login_file)},
+	{"token", yaml_texts, offsetof(struct agent_key, login_token)},
+	{"expires", yaml_texts, offsetof(struct agent_key, login_expires)},
+	{NULL},
+};
+
 static const struct driver_key credential_keys[] = {
 	{"env", yaml_variable, offsetof(struct agent_key, env)},
 	{"from", yaml_variables, offsetof(struct agent_key, from)},
@@ -339,6 +346,7 @@ static const struct driver_key credential_keys[] = {
 	{"base_url", yaml_variable, offsetof(struct agent_key, base_url)},
 	{"withhold", yaml_variables, offsetof(struct agent_key, withhold)},
 	{"arguments", yaml_texts, offsetof(struct agent_key, arguments)},
+	{"login", NULL, 0, login_keys},
 	{NULL},
 };
 
@@ -349,6 +357,9 @@ static void driver_drop_keys(struct agent_driver *d)
 
 		free(k->env);
 		free(k->base_url);
+		free(k->login_file);
+		strv_free(k->login_token);
+		strv_free(k->login_expires);
 		strv_free(k->from);
 		strv_free(k->hosts);
 		strv_free(k->headers);
@@ -373,6 +384,8 @@ static int yaml_credential(struct driver_yaml *y, yaml_node_t *value, struct age
 	r = yaml_walk(y, value, credential_keys, k);
 	if (r == 0 && (!k->env || !k->hosts || !k->headers))
 		r = yaml_bad(y, value, "a key needs env, hosts and headers");
+	if (r == 0 && k->login_file && !k->login_token)
+		r = yaml_bad(y, value, "a login needs file and token");
 	return r;
 }
 

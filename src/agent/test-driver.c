@@ -379,6 +379,8 @@ static void test_wrong_drivers(void)
 		{"environment: {\"A=B\": c}\n", "wrong:1:15: expected the name of a variable", ""},
 		{"every_key: maybe\n", "wrong:1:12: expected true or false", ""},
 		{"keys: [{env: A}]\n", "wrong:1:8: a key needs env, hosts and headers", ""},
+		{"keys: [{env: A, hosts: [a.b], headers: [c], login: {file: d}}]\n",
+			"wrong:1:8: a login needs file and token", ""},
 		{"headless: {output: pdf}\n",
 			"wrong:1:20: cloche reads the output of claude-code alone, not \"pdf\"",
 			""},

@@ -196,10 +196,11 @@ static int agent_url_hosts(const struct agent_key *key, const char *url, char **
 		       : 0;
 }
 
-static int agent_add_key(struct agent_start *s, const struct agent_key *key, struct cloche_err *err)
+static int agent_add_key(struct agent_start *s, const struct agent_key *key, const char *value,
+	struct cloche_err *err)
 {
 	_cleanup_(strv_freep) char **hosts = NULL, **scopes = NULL;
-	const char *value = agent_key_value(key), *url = agent_base_url(s, key);
+	const char *url = agent_base_url(s, key);
 	int r = url ? agent_url_hosts(key, url, &hosts, &scopes, err) : 0;
 
 	if (r == 0)
@@ -237,10 +238,19 @@ static int agent_add_keys(struct agent_start *s, struct cloche_err *err)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < d->keys_n && (given == 0 || d->every_key); i++) {
-		if (!agent_has_key(s->sb, &d->keys[i]) && !agent_key_value(&d->keys[i]))
+		_cleanup_(agent_key_wipe) char *value = NULL;
+		bool expired;
+
+		r = agent_key_find(&d->keys[i], &value, &expired, err);
+		if (expired)
+			agent_tell(s,
+				"the login in ~/%s has expired: start %s once without cloche, "
+				"which renews it",
+				d->keys[i].login_file, d->program);
+		if (r < 0 || (!value && !agent_has_key(s->sb, &d->keys[i])))
 			continue;
 		given++;
-		r = agent_add_key(s, &d->keys[i], err);
+		r = agent_add_key(s, &d->keys[i], value, err);
 	}
 	if (r == 0 && given == 0 && d->keys_n > 0)
 		agent_tell_keyless(s);

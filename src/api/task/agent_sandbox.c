@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/task/agent_sandbox.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
 #include "fs/fs.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/stat.h>
+
+enum { AGENT_LOGIN_MAX = 256 << 10 };
 
 int agent_add_environment(cloche_sandbox *sb, const struct agent_environment *env, const char *home,
 	struct cloche_err *err)
@@ -62,13 +68,59 @@ bool agent_has_key(const cloche_sandbox *sb, const struct agent_key *key)
 	       strv_env_get(sb->env, key->env);
 }
 
-const char *agent_key_value(const struct agent_key *key)
+/* The value below these members; NULL: none. */
+static const json_t *agent_login_member(const json_t *at, char *const *members)
+{
+	for (; at && members && *members; members++)
+		at = json_object_get(at, *members);
+	return at;
+}
+
+/* Read the person's file through no link: a room may have made what one leads to. */
+static json_t *agent_login_load(const struct agent_key *key)
+{
+	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(AGENT_LOGIN_MAX);
+	_cleanup_(freep) char *home = fs_home();
+	_cleanup_fd_ int dir = home ? open(home, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	_cleanup_fd_ int fd = dir < 0 ? -1 : fs_open_beneath(dir, key->login_file, O_RDONLY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || fd_read_to_end(fd, &text) < 0)
+		return NULL;
+	return json_loadb(buf_str(&text).p, buf_str(&text).n, 0, NULL);
+}
+
+static int agent_login_find(
+	const struct agent_key *key, char **ret, bool *ret_expired, struct cloche_err *err)
+{
+	_cleanup_json_ json_t *login = agent_login_load(key);
+	const char *token = json_string_value(agent_login_member(login, key->login_token));
+	const json_t *expires = agent_login_member(login, key->login_expires);
+
+	if (!token || !*token)
+		return 0;
+	if (key->login_expires && json_is_integer(expires) &&
+		json_integer_value(expires) <= (json_int_t)(clock_real_usec() / USEC_PER_MSEC)) {
+		if (ret_expired)
+			*ret_expired = true;
+		return 0;
+	}
+	return set_string(ret, token, err);
+}
+
+int agent_key_find(
+	const struct agent_key *key, char **ret, bool *ret_expired, struct cloche_err *err)
 {
 	const char *value = secure_getenv(key->env);
 
+	*ret = NULL;
+	if (ret_expired)
+		*ret_expired = false;
 	for (char *const *from = key->from; (!value || !*value) && from && *from; from++)
 		value = secure_getenv(*from);
-	return value && *value ? value : NULL;
+	if (value && *value)
+		return set_string(ret, value, err);
+	return key->login_file ? agent_login_find(key, ret, ret_expired, err) : 0;
 }
 
 int agent_mask_key(cloche_sandbox *sb, const struct agent_key *key, char *const *hosts,

@@ -5,6 +5,7 @@
 
 #include "agent/driver.h"
 #include "sandbox/sandbox.h"
+#include <string.h>
 
 /* Set variables that the sandbox does not have yet. home: the agent's, inside. */
 _warn_unused_ int agent_add_environment(cloche_sandbox *sb, const struct agent_environment *env,
@@ -16,8 +17,17 @@ _warn_unused_ int agent_add_hosts(
 
 /* Return whether the sandbox has this credential, masked or not. */
 bool agent_has_key(const cloche_sandbox *sb, const struct agent_key *key);
-/* Return the value of a credential from the caller's environment, borrowed; NULL: none. */
-const char *agent_key_value(const struct agent_key *key);
+/* Find a credential: in the caller's environment, else in the file of a login. *ret: the value
+ * (heap, agent_key_wipe), or NULL if there is none. *ret_expired may be NULL: whether there is a
+ * login that has expired. Return 0 or -E_NO_MEMORY. */
+_warn_unused_ int agent_key_find(
+	const struct agent_key *key, char **ret, bool *ret_expired, struct cloche_err *err);
+static inline void agent_key_wipe(char **value)
+{
+	if (*value)
+		explicit_bzero(*value, strlen(*value));
+	free(*value);
+}
 /* Give the agent a credential as a masked secret for these hosts. */
 _warn_unused_ int agent_mask_key(cloche_sandbox *sb, const struct agent_key *key,
 	char *const *hosts, const char *value, struct cloche_err *err);

@@ -182,9 +182,13 @@ static const struct agent_key *task_key(const cloche_task *task, const cloche_sa
 {
 	const struct agent_driver *d = task->driver;
 
-	for (size_t i = 0; i < d->keys_n; i++)
-		if (agent_has_key(sb, &d->keys[i]) || agent_key_value(&d->keys[i]))
+	for (size_t i = 0; i < d->keys_n; i++) {
+		_cleanup_(agent_key_wipe) char *value = NULL;
+
+		if (agent_has_key(sb, &d->keys[i]) ||
+			(agent_key_find(&d->keys[i], &value, NULL, NULL) == 0 && value))
 			return &d->keys[i];
+	}
 	return &d->keys[0];
 }
 
@@ -218,11 +222,15 @@ static int task_give_nothing_up(cloche_task *task, cloche_sandbox *sb, struct cl
 static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
 	const struct agent_key *key = task_key(task, sb);
-	const char *value = agent_key_value(key);
+	_cleanup_(agent_key_wipe) char *found = NULL;
+	const char *value;
 	char stand_in[SECRETS_STAND_IN + 1];
+	bool expired;
+	int r = agent_key_find(key, &found, &expired, err);
 
-	if (agent_has_key(sb, key))
-		return 0;
+	if (r < 0 || agent_has_key(sb, key))
+		return r;
+	value = found;
 	if (has_no_room(sb)) {
 		err_set(err, E_UNSUPPORTED, "without a sandbox nothing keeps %s from the agent",
 			key->env);
@@ -234,8 +242,8 @@ static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_e
 		value = stand_in;
 	}
 	if (!value) {
-		err_set(err, E_CONFIG, "%s needs a credential: %s is not set", task->driver->name,
-			key->env);
+		err_set(err, E_CONFIG, "%s needs a credential: %s is not set%s", task->driver->name,
+			key->env, expired ? ", and the login has expired" : "");
 		err_hint(err, "export %s, or name one with --secret %s=VARIABLE@%s:%s", key->env,
 			key->env, key->hosts[0], key->headers[0]);
 		return -E_CONFIG;
