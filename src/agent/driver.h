@@ -79,10 +79,11 @@ struct agent_driver {
 	char **hosts;  /* that it needs */
 	struct agent_key *keys;
 	size_t keys_n;
-	bool every_key;    /* each credential that is there is given to it, else the first one */
-	char **pass;       /* variables of the caller that it gets as they are */
-	char **no_prompts; /* arguments that let it work without asking, in its own sandbox or
-			    * none */
+	bool every_key;     /* each credential that is there is given to it, else the first one */
+	char **pass;        /* variables of the caller that it gets as they are */
+	char **no_prompts;  /* arguments that let it work without asking, in its own sandbox or
+			     * none */
+	char **subcommands; /* its first words that allow no arguments before them */
 	struct agent_environment env;
 	char *state; /* where it keeps its state, below the room's HOME: ".claude" */
 

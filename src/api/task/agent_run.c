@@ -278,11 +278,14 @@ static int agent_settle_secrets(struct agent_start *s, struct cloche_err *err)
 static int agent_add_arguments(
 	struct agent_start *s, const char *const *arguments, struct cloche_err *err)
 {
+	bool plain = false; /* nothing may stand before its words */
 	int r = 0;
 
-	for (char *const *a = s->of_keys; r == 0 && a && *a; a++)
+	for (char *const *c = s->driver->subcommands; c && *c && arguments && *arguments; c++)
+		plain |= strcmp(*c, *arguments) == 0;
+	for (char *const *a = s->of_keys; r == 0 && !plain && a && *a; a++)
 		r = strv_add(&s->argv, str_from(*a));
-	for (char *const *a = s->driver->no_prompts; r == 0 && a && *a; a++)
+	for (char *const *a = s->driver->no_prompts; r == 0 && !plain && a && *a; a++)
 		r = strv_add(&s->argv, str_from(*a));
 	for (; r == 0 && arguments && *arguments; arguments++)
 		r = strv_add(&s->argv, str_from(*arguments));
