@@ -102,6 +102,7 @@ int command_execute(const struct command *command, int argc, char **argv);
 void options_help(const struct command *command);
 /* Whether the command takes this option of its tables. */
 bool options_takes(const struct command *command, const struct option *o);
+
 /* --- the options of a sandbox (sandbox_options.c) --- */
 
 /* An option of the library that was given; both strings are borrowed. */
@@ -142,6 +143,10 @@ void sandbox_options_done(void *ctx);
  * (borrowed from o->sb). Print what was mounted for tools if that was requested. */
 int sandbox_options_finish(struct sandbox_options *o, char **argv, cloche_err *err);
 
+/* Execute a run of its own sandbox here, with this terminal if there is one. Return the exit status
+ * (cmd_run.c). */
+int run_run_attached(struct sandbox_options *o, cloche_run *run);
+
 /* --- existing sandboxes (instances.c) --- */
 
 /* For variables: free the sandbox at the end of the scope. */
@@ -179,6 +184,7 @@ extern const struct command command_create, command_exec, command_shell, command
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
 	command_attach, command_port, command_diff, command_fs, command_cp, command_env, command_kv,
 	command_log, command_replay, command_image, command_fork, command_snapshot, command_trust,
-	command_status, command_sync, command_completion, command_planted;
+	command_status, command_sync, command_completion, command_planted, command_word,
+	command_home;
 /* All commands, in the order of the help; NULL after the last (main.c). */
 const struct command *command_at(size_t i);

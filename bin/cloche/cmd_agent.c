@@ -39,7 +39,8 @@ static int set_max_turns(const struct option *option, void *at, const char *valu
 
 #define HEADLESS "the agent has no terminal, and the prompt is its input"
 static const struct option agent_options[] = {
-	{"driver", 0, "NAME", "claude-code (default; API key) or claude-subscription",
+	{"driver", 0, "NAME",
+		"claude-code (default; API key), claude-subscription, or one of yours",
 		.at = offsetof(struct agent_options, driver)},
 	{"model", 0, "MODEL", "the agent's model", .at = offsetof(struct agent_options, model)},
 	{"resume", 0, "ID|last", "continue a session; last: the latest one of the context",

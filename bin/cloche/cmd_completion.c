@@ -6,6 +6,7 @@
  * completion sandboxes" and "images". If no word matches, the shell completes file names. */
 #include "cli.h"
 
+#include <cloche/agent.h>
 #include <cloche/image.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,12 +29,19 @@ static void completion_print_option(const struct command *c, const struct option
 	printf(" --%s", o->name);
 }
 
+static void completion_agent(const char *name, const char *title, void *user)
+{
+	printf(" %s", name);
+}
+
 static void completion_commands(void)
 {
 	const struct command *c;
 
 	for (size_t i = 0; (c = command_at(i)); i++)
-		printf(" %s", c->name);
+		if (c != &command_word)
+			printf(" %s", c->name);
+	(void)cloche_agent_list(completion_agent, NULL, NULL);
 }
 
 /* The alternatives in text, which a character of `between` separates: those that are words, not

@@ -224,7 +224,7 @@ static const struct part *image_find_part(const struct operands *operands, cloch
 		if (strcmp(operands->v[0], parts[i].name) == 0)
 			return &parts[i];
 	for (size_t i = 0; i < PARTS; i++)
-		near_look(operands->v[0], strlen(operands->v[0]), parts[i].name, &best);
+		near_try(str_from(operands->v[0]), parts[i].name, &best);
 	snprintf(hint, sizeof(hint), "did you mean \"cloche image %s\"?",
 		best.name ? best.name : "ls");
 	wrong_usage(err, hint, "image: unknown operation \"%s\"", operands->v[0]);

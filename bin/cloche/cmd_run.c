@@ -22,7 +22,7 @@ static int run_run_detached(struct sandbox_options *o, cloche_run *run, cloche_e
 	return foreground_detach(run, &f, err);
 }
 
-static int run_run_attached(struct sandbox_options *o, cloche_run *run)
+int run_run_attached(struct sandbox_options *o, cloche_run *run)
 {
 	const struct foreground f = {.tty = foreground_has_tty(o->tty && isatty(STDIN_FILENO),
 					     o->no_tty || o->interactive || o->json || o->events),

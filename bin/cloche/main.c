@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "planted.h"
 
+#include <cloche/agent.h>
 #include <cloche/version.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,13 +12,14 @@
 
 static const struct command command_version, command_help;
 
-static const struct command *const commands[] = {&command_run, &command_agent, &command_create,
-	&command_exec, &command_shell, &command_eval, &command_ps, &command_inspect, &command_stats,
-	&command_logs, &command_attach, &command_port, &command_fs, &command_cp, &command_sync,
-	&command_env, &command_kv, &command_log, &command_replay, &command_fork, &command_snapshot,
-	&command_stop, &command_rm, &command_prune, &command_diff, &command_image, &command_net,
-	&command_trust, &command_planted, &command_status, &command_doctor, &command_srt_settings,
-	&command_completion, &command_version, &command_help};
+static const struct command *const commands[] = {&command_word, &command_run, &command_agent,
+	&command_home, &command_create, &command_exec, &command_shell, &command_eval, &command_ps,
+	&command_inspect, &command_stats, &command_logs, &command_attach, &command_port,
+	&command_fs, &command_cp, &command_sync, &command_env, &command_kv, &command_log,
+	&command_replay, &command_fork, &command_snapshot, &command_stop, &command_rm,
+	&command_prune, &command_diff, &command_image, &command_net, &command_trust,
+	&command_planted,	&command_status, &command_doctor, &command_srt_settings, &command_completion,
+	&command_version, &command_help};
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 const struct command *command_at(size_t i)
@@ -44,7 +46,16 @@ static const struct command *command_find(const char *name)
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(commands[i]->name, name) == 0)
 			return commands[i];
-	return NULL;
+	return cloche_agent_exists(name) ? &command_word : NULL;
+}
+
+/* Options of cloche may stand in front of an agent's name. */
+static bool names_agent(char *const *words)
+{
+	for (; *words; words++)
+		if (cloche_agent_exists(*words))
+			return true;
+	return false;
 }
 
 static void commands_help(void)
@@ -57,6 +68,7 @@ static void commands_help(void)
 		printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
 	printf("\nStart here:\n"
 	       "  cloche doctor               does it work on this machine?\n"
+	       "  cloche claude               an agent, with this directory and your key outside\n"
 	       "  cloche run -- ls -la        a command with this directory and nothing else\n"
 	       "  cloche help run             what can be granted, and how\n");
 }
@@ -66,7 +78,7 @@ static int command_unknown(const char *name)
 	struct near best = {0};
 
 	for (size_t i = 0; i < COMMANDS; i++)
-		near_look(name, strlen(name), commands[i]->name, &best);
+		near_try(str_from(name), commands[i]->name, &best);
 	say("unknown command \"%s\"", name);
 	if (best.name && best.wrong <= 2)
 		say("did you mean \"cloche %s\"? To run a program: cloche run -- %s", best.name,
@@ -142,7 +154,9 @@ static int main_command(int argc, char **argv)
 		return EXIT_CLOCHE;
 	}
 	command = command_find(name);
-	if (!command)
+	if (!command && name[0] == '-' && names_agent(argv + 2))
+		command = &command_word;
+	if (!command || strcmp(name, command_word.name) == 0)
 		return command_unknown(name);
 	if (command == &command_help)
 		return help_of(argv[2]);
@@ -151,7 +165,9 @@ static int main_command(int argc, char **argv)
 	if (command != &command_version && command != &command_completion &&
 		command != &command_planted)
 		planted_say_others();
-	return command_execute(command, argc - 1, argv + 1);
+	/* The name of an agent is the first operand of its command. */
+	return command == &command_word ? command_execute(command, argc, argv)
+					: command_execute(command, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

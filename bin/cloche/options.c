@@ -15,7 +15,11 @@ static int options_fail(
 {
 	char hint[64];
 
-	snprintf(hint, sizeof(hint), "\"cloche %s --help\" lists the options", c->name);
+	/* The agent's own --help is another one. */
+	if (c == &command_word)
+		snprintf(hint, sizeof(hint), "\"cloche help claude\" lists the options");
+	else
+		snprintf(hint, sizeof(hint), "\"cloche %s --help\" lists the options", c->name);
 	return wrong_usage(err, hint, "%s: %s%s", c->name, what, which);
 }
 
@@ -42,7 +46,7 @@ static const char *options_similar(const struct command *c, const char *name, si
 	for (size_t t = 0; c->tables[t]; t++)
 		for (const struct option *o = c->tables[t]->options; o->name; o++)
 			if (options_takes(c, o))
-				near_look(name, n, o->name, &best);
+				near_try(str_make(name, n), o->name, &best);
 	return best.name;
 }
 

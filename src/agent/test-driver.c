@@ -12,26 +12,39 @@
 
 static char dir[TAP_DIR_BYTES];
 
+/* Drivers that tests have asked for; freed at the end. */
+static struct agent_driver *known[64];
+static size_t known_n;
+
 static const struct agent_driver *get(const char *name)
 {
-	const struct agent_driver *d = NULL;
+	struct cloche_err err = CLOCHE_ERR_INIT;
 
-	must(agent_driver_get(name, &d, NULL) == 0);
-	return d;
+	must(known_n < ARRAY_SIZE(known));
+	if (agent_driver_get(name, &known[known_n], &err) < 0)
+		tap_fail("%s: %s", name ? name : "the default", err.message);
+	must(known[known_n]);
+	return known[known_n++];
 }
 
 static void test_registry(void)
 {
-	const struct agent_driver *d = NULL;
+	_cleanup_(strv_freep) char **names = NULL;
+	struct agent_driver *d = NULL;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
 	check_z(get(NULL)->name, "claude-code");
 	check_z(get("claude-subscription")->name, "claude-subscription");
 	check_int(agent_driver_get("gpt", &d, &err), -E_USAGE);
 	check(d == NULL);
-	check_z(err.message, "unknown driver \"gpt\"; there are: claude-code, claude-subscription");
-	for (size_t i = 0; agent_drivers()[i]; i++)
-		check(get(agent_drivers()[i]->name) == agent_drivers()[i]);
+	check_z(err.message, "unknown driver \"gpt\"; there are: aider, claude, claude-code, "
+			     "claude-subscription, codex, gemini, opencode, qwen");
+	must(agent_driver_names(&names, NULL) == 0);
+	for (size_t i = 0; names[i]; i++) {
+		check_z(get(names[i])->name, names[i]);
+		check(agent_driver_is(names[i]));
+	}
+	check(!agent_driver_is("gpt") && !agent_driver_is("../drivers/claude"));
 }
 
 static void check_argv(const struct agent_request *rq, const char *want)
@@ -39,7 +52,7 @@ static void check_argv(const struct agent_request *rq, const char *want)
 	_cleanup_(strv_freep) char **argv = NULL;
 	_cleanup_(buf_donep) struct buf joined = BUF_INIT(4096);
 
-	must(get(NULL)->build_argv(rq, "/opt/claude/claude", &argv, NULL) == 0);
+	must(agent_driver_argv(get(NULL), rq, "/opt/claude/claude", &argv, NULL) == 0);
 	for (size_t i = 0; argv[i]; i++)
 		must(buf_printf(&joined, "%s|", argv[i]) == 0);
 	check_str(buf_str(&joined), want);
@@ -68,43 +81,64 @@ static void test_argv_takes_no_options_for_values(void)
 		_cleanup_(strv_freep) char **argv = NULL;
 		struct cloche_err err = CLOCHE_ERR_INIT;
 
-		check_int(get(NULL)->build_argv(&rows[i], "claude", &argv, &err), -E_USAGE);
+		check_int(agent_driver_argv(get(NULL), &rows[i], "claude", &argv, &err), -E_USAGE);
 		check(err.message[0] != '\0');
 	}
 }
 
+static void test_argv_needs_options(void)
+{
+	_cleanup_(strv_freep) char **argv = NULL;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	check_int(agent_driver_argv(get("codex"), &(struct agent_request){.effort = "high"},
+			  "codex", &argv, &err),
+		-E_USAGE);
+	check_z(err.message, "Codex (driver codex) has no option for an effort");
+}
+
+static void check_variable(
+	const struct agent_environment *env, const char *name, const char *value, bool in_home)
+{
+	size_t i = 0;
+
+	while (i < env->n && strcmp(env->v[i].name, name) != 0)
+		i++;
+	must(i < env->n);
+	check_z(env->v[i].value, value);
+	check(env->v[i].in_home == in_home);
+}
+
 static void test_environment(void)
 {
-	static const struct agent_env rows[] = {{"IS_SANDBOX", "1", false},
-		{"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1", false},
-		{"CLAUDE_CONFIG_DIR", ".claude", true}};
+	const struct agent_driver *d = get(NULL);
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct agent_env *e = get(NULL)->env;
-
-		while (e->name && strcmp(e->name, rows[i].name) != 0)
-			e++;
-		check_z(e->value, rows[i].value);
-		check(e->in_home == rows[i].in_home);
-	}
+	check_variable(&d->env, "IS_SANDBOX", "1", false);
+	check_variable(&d->headless_env, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1", false);
+	check_variable(&d->env, "CLAUDE_CONFIG_DIR", ".claude", true);
 }
 
 static void test_credentials(void)
 {
-	const struct agent_driver *key = get("claude-code"), *token = get("claude-subscription");
+	const struct agent_key *key = get("claude-code")->keys,
+			       *token = get("claude-subscription")->keys;
 
-	check_z(key->secret->env, "ANTHROPIC_API_KEY");
-	check_z(key->secret->hosts[0], "api.anthropic.com");
-	check_z(key->secret->headers[0], "x-api-key");
-	check_z(key->secret->headers[1], "authorization");
-	check(key->secret->headers[2] == NULL && key->secret->hosts[1] == NULL);
-	check_z(key->allow[0], "api.anthropic.com");
-	check(agent_driver_withholds(key, "CLAUDE_CODE_OAUTH_TOKEN"));
-	check(!agent_driver_withholds(key, "ANTHROPIC_API_KEY"));
-	check_z(token->secret->env, "CLAUDE_CODE_OAUTH_TOKEN");
-	check(agent_driver_withholds(token, "ANTHROPIC_API_KEY"));
-	check(agent_driver_withholds(token, "ANTHROPIC_BASE_URL"));
-	check(!agent_driver_withholds(token, "PATH"));
+	check_int(get("claude-code")->keys_n, 1);
+	check_int(get("claude-subscription")->keys_n, 1);
+	check_int(get("claude")->keys_n, 2);
+	check_z(key->env, "ANTHROPIC_API_KEY");
+	check_z(key->hosts[0], "api.anthropic.com");
+	check_z(key->headers[0], "x-api-key");
+	check_z(key->headers[1], "authorization");
+	check(key->headers[2] == NULL && key->hosts[1] == NULL);
+	check_z(get("claude-code")->hosts[0], "api.anthropic.com");
+	check(agent_key_withholds(key, "CLAUDE_CODE_OAUTH_TOKEN"));
+	check(!agent_key_withholds(key, "ANTHROPIC_API_KEY"));
+	check_z(token->env, "CLAUDE_CODE_OAUTH_TOKEN");
+	check(agent_key_withholds(token, "ANTHROPIC_API_KEY"));
+	check(agent_key_withholds(token, "ANTHROPIC_BASE_URL"));
+	check(!agent_key_withholds(token, "PATH"));
+	check(agent_is_credential(STR("GEMINI_API_KEY")) && !agent_is_credential(STR("PATH")));
 }
 
 static void write_file(const char *path, const char *content, unsigned mode)
@@ -140,7 +174,7 @@ static void check_found(
 	_cleanup_(freep) char *want = fs_join(dir, source);
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
-	if (get(NULL)->find(s, &p, &err) < 0) {
+	if (get(NULL)->output->find(s, &p, &err) < 0) {
 		tap_fail("%s was not found: %s", source, err.message);
 		return;
 	}
@@ -211,7 +245,7 @@ static void check_refused(const struct agent_search *s, const char *link)
 	_cleanup_(agent_program_donep) struct agent_program p = {.path = NULL};
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
-	check_int(get(NULL)->find(s, &p, &err), -E_DENIED);
+	check_int(get(NULL)->output->find(s, &p, &err), -E_DENIED);
 	check(strstr(err.message, link) && strstr(err.message, "leads out of"));
 	check(strstr(err.hint, "--agent-binary"));
 	check(!p.path && !p.source);
@@ -277,23 +311,127 @@ static void test_not_found(void)
 	struct agent_program p = {.path = NULL};
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
-	check_int(get(NULL)->find(&s, &p, &err), -E_NOT_FOUND);
+	check_int(get(NULL)->output->find(&s, &p, &err), -E_NOT_FOUND);
 	check(p.path == NULL);
 	s.binary = dir; /* a directory */
-	check_int(get(NULL)->find(&s, &p, &err), -E_NOT_FOUND);
+	check_int(get(NULL)->output->find(&s, &p, &err), -E_NOT_FOUND);
 	if (access("/usr/local/bin/claude", F_OK) < 0 && access("/usr/bin/claude", F_OK) < 0) {
 		s = (struct agent_search){.home = nothing, .path = nothing};
-		check_int(get(NULL)->find(&s, &p, &err), -E_NOT_FOUND);
+		check_int(get(NULL)->output->find(&s, &p, &err), -E_NOT_FOUND);
 		check(strstr(err.hint, "npm install") != NULL);
 	}
 }
 
+static void write_own(const char *name, const char *text)
+{
+	_cleanup_(freep) char *path = NULL;
+
+	must(asprintf(&path, "config/cloche/drivers/%s.yaml", name) > 0);
+	write_file(path, text, 0644);
+}
+
+static void test_own_drivers(void)
+{
+	_cleanup_(strv_freep) char **names = NULL;
+	_cleanup_(freep) char *config = fs_join(dir, "config");
+	const struct agent_driver *d;
+
+	must(setenv("XDG_CONFIG_HOME", config, 1) == 0);
+	write_own("mine", "title: Mine\nprogram: mine\n");
+	write_own("claude", "base: claude\nhosts: [llm.example.com]\n"
+			    "environment: {DISABLE_AUTOUPDATER: \"0\", CACHE: ~/cache}\n");
+	write_own("Not a name", "title: no\n");
+	d = get("mine");
+	check_z(d->program, "mine");
+	check(!d->output && d->keys_n == 0);
+	d = get("claude"); /* the shipped one, with changes */
+	check_z(d->hosts[0], "llm.example.com");
+	check(!d->hosts[1]);
+	check_z(d->title, "Claude Code");
+	check_int(d->keys_n, 2);
+	check_variable(&d->env, "DISABLE_AUTOUPDATER", "0", false);
+	check_variable(&d->env, "IS_SANDBOX", "1", false);
+	check_variable(&d->env, "CACHE", "cache", true);
+	check_z(get("claude-code")->hosts[0], "llm.example.com"); /* it builds on that */
+	must(agent_driver_names(&names, NULL) == 0);
+	check_int(strv_count(names), 9);
+	check_z(names[6], "mine");
+	check(agent_driver_is("mine"));
+	must(unsetenv("XDG_CONFIG_HOME") == 0);
+}
+
+static void test_wrong_drivers(void)
+{
+	static const struct {
+		const char *text, *message, *hint;
+	} rows[] = {
+		{"titel: x\n", "wrong:1:1: unknown key \"titel\"", "did you mean \"title\"?"},
+		{"terminal:\n  host: [a]\n", "wrong:2:3: unknown key \"host\"",
+			"did you mean \"hosts\"?"},
+		{"title: x\ntitle: y\n", "wrong:2:1: this key is given twice", ""},
+		{"hosts: api.example.com\n", "wrong:1:8: expected a list, such as [one, two]", ""},
+		{"hosts: [https://a/]\n",
+			"wrong:1:9: expected the name of a host, such as api.example.com", ""},
+		{"program: /bin/sh\n", "wrong:1:10: the path has to be one below the home", ""},
+		{"program: bin/sh\n", "wrong:1:10: expected a plain name", ""},
+		{"state: a/../../b\n", "wrong:1:8: the path has to be plain, such as .name/file",
+			""},
+		{"environment: {\"A=B\": c}\n", "wrong:1:15: expected the name of a variable", ""},
+		{"every_key: maybe\n", "wrong:1:12: expected true or false", ""},
+		{"keys: [{env: A}]\n", "wrong:1:8: a key needs env, hosts and headers", ""},
+		{"keys: [{env: A, hosts: [a.b], headers: [c], login: {file: d}}]\n",
+			"wrong:1:8: a login needs file and token", ""},
+		{"headless: {output: pdf}\n",
+			"wrong:1:20: cloche reads the output of claude-code alone, not \"pdf\"",
+			""},
+		{"- x\n", "wrong:1:1: expected a mapping (name: value)", ""},
+		{"a: [\n", "wrong:2: did not find expected node content", ""},
+		{"", "wrong: the driver is empty", ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct agent_driver *d = calloc(1, sizeof(*d));
+		_cleanup_(freep) char *base = NULL;
+		struct cloche_err err = CLOCHE_ERR_INIT;
+
+		must(d != NULL);
+		check_int(agent_driver_read(str_from(rows[i].text), "wrong", d, &base, &err),
+			-E_CONFIG);
+		check_z(err.message, rows[i].message);
+		check_z(err.hint, rows[i].hint);
+		agent_driver_free(d);
+	}
+}
+
+static void test_base_without_end(void)
+{
+	_cleanup_(freep) char *config = fs_join(dir, "config");
+	struct agent_driver *d = NULL;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	must(setenv("XDG_CONFIG_HOME", config, 1) == 0);
+	write_own("one", "base: two\ntitle: One\nprogram: one\n");
+	write_own("two", "base: one\n");
+	check_int(agent_driver_get("one", &d, &err), -E_CONFIG);
+	check(strstr(err.message, "build on each other without end"));
+	write_own("two", "title: Two\n");
+	write_own("one", "base: two\n");
+	check_int(agent_driver_get("one", &d, &err), -E_CONFIG);
+	check_z(err.message, "the driver one has no \"program\"");
+	must(unsetenv("XDG_CONFIG_HOME") == 0);
+}
+
 int main(void)
 {
+	_cleanup_(freep) char *home = NULL;
+
 	tap_dir(dir);
+	home = fs_join(dir, "empty-home"); /* nobody's own drivers */
+	must(unsetenv("XDG_CONFIG_HOME") == 0 && setenv("HOME", home, 1) == 0);
 	run_test(test_registry);
 	run_test(test_argv);
 	run_test(test_argv_takes_no_options_for_values);
+	run_test(test_argv_needs_options);
 	run_test(test_environment);
 	run_test(test_credentials);
 	run_test(test_find_order);
@@ -301,6 +439,11 @@ int main(void)
 	run_test(test_find_nothing_outside);
 	run_test(test_find_script_alone);
 	run_test(test_not_found);
+	run_test(test_own_drivers);
+	run_test(test_wrong_drivers);
+	run_test(test_base_without_end);
+	while (known_n > 0)
+		agent_driver_free(known[--known_n]);
 	must(fs_remove_tree(AT_FDCWD, dir) == 0);
 	return tap_done();
 }

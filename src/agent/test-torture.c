@@ -75,11 +75,11 @@ static void argv(void)
 	_cleanup_(strv_freep) char **argv = NULL;
 	const struct agent_request rq = {
 		.resume = "r", .effort = "high", .max_turns = 3, .system_prompt = "x"};
-	const struct agent_driver *d = NULL;
+	_cleanup_(agent_driver_freep) struct agent_driver *d = NULL;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
 	if (checked(agent_driver_get("claude-subscription", &d, &err)) < 0 ||
-		checked(d->build_argv(&rq, "claude", &argv, &err)) < 0)
+		checked(agent_driver_argv(d, &rq, "claude", &argv, &err)) < 0)
 		return;
 	check_int(strv_count(argv), 16);
 }
@@ -91,9 +91,8 @@ static void find(void)
 	_cleanup_(agent_program_donep) struct agent_program p = {.path = NULL};
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	const struct agent_search s = {.path = "/nonexistent", .home = dir, .cwd = dir};
-	const struct agent_driver *d = agent_drivers()[0];
 
-	if (checked(d->find(&s, &p, &err)) == 0)
+	if (checked(claude_code_find(&s, &p, &err)) == 0)
 		check(p.path && p.host && p.source && p.destination);
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Which of several known names somebody may have meant. */
+/* Which of some names somebody meant who mistyped one. */
 
-#include <stddef.h>
+#include "base/str.h"
 
+/* The candidate that is most similar to an unknown name so far. Start with an empty one. */
 struct near {
-	const char *name; /* NULL: none is similar */
+	const char *name; /* borrowed; NULL: none is similar */
 	unsigned wrong;
 };
-/* Look at one more candidate for an unknown name of n bytes. Start with best empty. */
-void near_look(const char *name, size_t n, const char *candidate, struct near *best);
+
+/* Compare one more candidate (borrowed). An incomplete name counts, too. */
+void near_try(struct str name, const char *candidate, struct near *best);

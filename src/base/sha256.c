@@ -221,3 +221,35 @@ void sha256_text(struct str text, char ret[SHA256_HEX_MAX])
 	sha256_add(&h, text);
 	sha256_hex(&h, ret);
 }
+
+static void hmac_pad(struct sha256 *h, const uint8_t key[SHA256_BYTES], uint8_t with)
+{
+	uint8_t block[SHA256_BLOCK];
+
+	memset(block, with, sizeof(block));
+	for (size_t i = 0; i < SHA256_BYTES; i++)
+		block[i] ^= key[i];
+	sha256_init(h);
+	sha256_add(h, str_make(block, sizeof(block)));
+	explicit_bzero(block, sizeof(block));
+}
+
+void sha256_hmac_init(struct sha256_hmac *h, const uint8_t key[SHA256_BYTES])
+{
+	memcpy(h->key, key, SHA256_BYTES);
+	hmac_pad(&h->inner, key, 0x36);
+}
+
+void sha256_hmac_bytes(struct sha256_hmac *h, uint8_t ret[SHA256_BYTES])
+{
+	struct sha256 outer;
+	uint8_t inner[SHA256_BYTES];
+
+	sha256_bytes(&h->inner, inner);
+	hmac_pad(&outer, h->key, 0x5c);
+	sha256_add(&outer, str_make(inner, sizeof(inner)));
+	sha256_bytes(&outer, ret);
+	explicit_bzero(inner, sizeof(inner));
+	explicit_bzero(&outer, sizeof(outer));
+	explicit_bzero(h, sizeof(*h));
+}

@@ -92,8 +92,27 @@ static void test_both_ways_agree(void)
 	}
 }
 
+/* RFC 4231 has no key of 32 bytes; these are of Python's hmac. */
+static void test_hmac(void)
+{
+	static const uint8_t want[] = {0x4d, 0x9d, 0x65, 0x3f, 0xcd, 0x05, 0xf9, 0x1c, 0xd8, 0x58,
+		0xa2, 0x0d, 0x50, 0xc7, 0x4b, 0x60, 0x4f, 0xe3, 0x8f, 0x2c, 0xac, 0x49, 0xd9, 0xb0,
+		0xa7, 0x09, 0x95, 0x84, 0xcf, 0x4f, 0xb3, 0x5a};
+	uint8_t key[SHA256_BYTES], got[SHA256_BYTES];
+	struct sha256_hmac h;
+
+	for (size_t i = 0; i < sizeof(key); i++)
+		key[i] = (uint8_t)(i + 1);
+	sha256_hmac_init(&h, key);
+	sha256_add(&h.inner, STR("what do ya want "));
+	sha256_add(&h.inner, STR("for nothing?"));
+	sha256_hmac_bytes(&h, got);
+	check(memcmp(got, want, sizeof(want)) == 0);
+}
+
 int main(void)
 {
+	run_test(test_hmac);
 	run_test(test_known_digests);
 	run_test(test_frames_are_told_apart);
 	run_test(test_both_ways_agree);

@@ -169,16 +169,6 @@ int config_ask_walk(struct config *c, yaml_node_t *map, const struct config_key 
 	return r;
 }
 
-/* Whether this is an agent's credential. If it is set, the agent gets no masked credential, and
- * nothing keeps other credentials out. */
-static bool is_credential_of_agent(struct str name)
-{
-	for (size_t i = 0; agent_drivers()[i]; i++)
-		if (str_eq(name, str_from(agent_drivers()[i]->secret->env)))
-			return true;
-	return false;
-}
-
 int config_ask_env(struct config *c, const struct config_key *key, yaml_node_t *value)
 {
 	int r = 0;
@@ -189,7 +179,9 @@ int config_ask_env(struct config *c, const struct config_key *key, yaml_node_t *
 		r == 0 && p < value->data.mapping.pairs.top; p++) {
 		_cleanup_(ask_line_donep) struct ask_line line = ASK_LINE_INIT;
 		yaml_node_t *name = config_node(c, p->key), *text = config_node(c, p->value);
-		bool credential = is_credential_of_agent(config_scalar(name));
+		/* If an agent's credential is set, it gets no masked one, and nothing keeps other
+		 * credentials out. */
+		bool credential = agent_is_credential(config_scalar(name));
 
 		if (!credential && !config_is_from_caller(name) && !config_is_from_caller(text))
 			continue;

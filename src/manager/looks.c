@@ -35,6 +35,8 @@ static int looks_plan_mount(
 	if (m->guard)
 		return look_add_kept(
 			l, spec->mounts[m->guard - 1].fd, room_spec_guarded(spec, m), m->ro);
+	if (m->unobeyed)
+		return 0;
 	if (!m->ro && !(m->found && looks_covers(l, m->source)))
 		return look_add_mount(l, m->fd, m->source, m->target);
 	return m->found ? look_add_kept(l, m->fd, "", m->ro) : 0;

@@ -317,6 +317,7 @@ enum { MAX_PATH = 4095 };
 	F(U64, device)                                                                             \
 	F(U64, inode)                                                                              \
 	F(BOOL, closed)                                                                            \
+	F(BOOL, unobeyed)                                                                          \
 	F(BOOL, hooks)                                                                             \
 	F(BOOL, config)
 

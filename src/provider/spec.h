@@ -52,11 +52,13 @@ struct room_mount {
 			 * no guard */
 	uint64_t device, inode; /* of a guard: what was found */
 	bool ro;
-	bool found;  /* nobody has named it */
-	bool closed; /* a file. If the directory around it has to be made for it, the directory is
-		      * read-only. If that is not possible, the mount is left out */
-	bool hooks;  /* of a guard: it is a directory in which git looks for hooks */
-	bool config; /* of a guard: it is a configuration of a repository of git */
+	bool found;    /* nobody has named it */
+	bool closed;   /* a file. If the directory around it has to be made for it, the directory is
+			* read-only. If that is not possible, the mount is left out */
+	bool unobeyed; /* nothing on the host obeys what is in it: it is neither guarded nor
+			* searched when the room has ended */
+	bool hooks;    /* of a guard: it is a directory in which git looks for hooks */
+	bool config;   /* of a guard: it is a configuration of a repository of git */
 	/* Of a configuration, not part of messages: the text of the copy that commands may change,
 	 * and the hooks directory that it would name; NULL: none */
 	char *text, *own_hooks;

@@ -351,11 +351,12 @@ static json_t *mounts_put(const cloche_sandbox *sb, const struct sandbox_option 
 		struct stat st = {.st_dev = m->device, .st_ino = m->inode};
 
 		if ((m->fd >= 0 && fstat(m->fd, &st) < 0) ||
-			json_array_append_new(
-				all, json_pack("[o, o, b, b, I, I, I, o]", store_text(m->source),
-					     store_text(m->target), m->ro, m->found,
-					     (json_int_t)m->guard, (json_int_t)st.st_dev,
-					     (json_int_t)st.st_ino, store_text(m->also))) < 0)
+			json_array_append_new(all,
+				json_pack("[o, o, b, b, I, I, I, o, b]", store_text(m->source),
+					store_text(m->target), m->ro, m->found,
+					(json_int_t)m->guard, (json_int_t)st.st_dev,
+					(json_int_t)st.st_ino, store_text(m->also), m->unobeyed)) <
+				0)
 			return NULL;
 	}
 	return TAKE_PTR(all);
@@ -386,6 +387,7 @@ static int mounts_get(
 		m.guard = (uint32_t)json_integer_value(json_array_get(one, 4));
 		m.device = (uint64_t)json_integer_value(json_array_get(one, 5));
 		m.inode = (uint64_t)json_integer_value(json_array_get(one, 6));
+		m.unobeyed = json_is_true(json_array_get(one, 8));
 		if (m.guard > sb->mounts_n)
 			return -EINVAL;
 		if (sandbox_put_mount(sb, m.guard ? -1 : open_recorded(source, m.device, m.inode),

@@ -100,13 +100,15 @@ static bool overlaps(struct str a, struct str b)
 	return str_find(a, b) < a.n || str_find(b, a) < b.n;
 }
 
-/* Whether a surrogate for value would collide with anything. */
-static bool surrogate_collides(const struct secret_set *set, struct str value, struct str surrogate)
+/* Whether a surrogate for the value of `own` (which may be in the set already) would collide with
+ * anything. */
+static bool surrogate_collides(const struct secret_set *set, const struct masked_secret *own,
+	struct str value, struct str surrogate)
 {
 	if (overlaps(surrogate, value))
 		return true;
 	for (size_t i = 0; i < set->n; i++)
-		if (overlaps(surrogate, set->v[i]->surrogate) ||
+		if ((set->v[i] != own && overlaps(surrogate, set->v[i]->surrogate)) ||
 			overlaps(surrogate, secret_reveal(set->v[i]->value)))
 			return true;
 	return false;
@@ -181,20 +183,20 @@ static bool surrogate_fits(const struct secret_set *set, const struct masked_sec
 	struct str value, struct str surrogate)
 {
 	return surrogate.n == surrogate_length(m, value) && str_is_visible(surrogate) &&
-	       !surrogate_collides(set, value, surrogate);
+	       !surrogate_collides(set, m, value, surrogate);
 }
 
-static int draw_surrogate(
-	const struct secret_set *set, const struct masked_secret *m, struct str value, char *ret)
+static int draw_surrogate(const struct secret_set *set, struct surrogate_source *source,
+	const struct masked_secret *m, struct str value, char *ret)
 {
 	size_t n = surrogate_length(m, value);
 
 	for (int i = 0; i < DRAW_TRIES; i++) {
 		if (m->spec.role == SECRET_AWS_TOKEN)
-			surrogate_make_token(value, ret);
+			surrogate_make_token_from(source, value, ret);
 		else
-			surrogate_make(value, ret);
-		if (!surrogate_collides(set, value, str_make(ret, n)))
+			surrogate_make_from(source, value, ret);
+		if (!surrogate_collides(set, m, value, str_make(ret, n)))
 			return 0;
 	}
 	return -EEXIST;
@@ -214,12 +216,45 @@ static int set_surrogate(const struct secret_set *set, struct masked_secret *m, 
 			return err_set(err, E_CONFIG, "secret %s: the surrogate does not fit",
 				m->spec.name);
 		memcpy(text, given.p, given.n);
-	} else if (draw_surrogate(set, m, value, text) < 0) {
+	} else if (draw_surrogate(set, NULL, m, value, text) < 0) {
 		return err_set(err, E_CONFIG,
 			"secret %s: no surrogate is distinct from all other secrets", m->spec.name);
 	}
 	m->surrogate = str_make(TAKE_PTR(text), n);
 	return 0;
+}
+
+static int settle_member(struct secret_set *set, struct masked_secret *m,
+	const uint8_t key[SHA256_BYTES], struct str context, struct cloche_err *err)
+{
+	struct surrogate_source source;
+	struct str value = secret_reveal(m->value);
+	size_t n = surrogate_length(m, value);
+	_cleanup_(freep) char *text = calloc(1, n + 1);
+	int r;
+
+	if (!text)
+		return err_nomem(err);
+	surrogate_source_init(&source, key, context, str_from(m->spec.name), value);
+	r = draw_surrogate(set, &source, m, value, text);
+	surrogate_source_done(&source);
+	if (r < 0)
+		return err_set(err, E_CONFIG,
+			"secret %s: no surrogate is distinct from all other secrets", m->spec.name);
+	free((void *)(uintptr_t)m->surrogate.p);
+	m->surrogate = str_make(TAKE_PTR(text), n);
+	return 0;
+}
+
+int secret_set_settle(struct secret_set *set, const uint8_t key[SHA256_BYTES], struct str context,
+	struct cloche_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < set->n; i++)
+		if (!set->v[i]->live)
+			r = settle_member(set, set->v[i], key, context, err);
+	return r;
 }
 
 static int secret_set_add_value(struct secret_set *set, const struct secret_spec *spec,

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/secmem.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "policy/host.h"
 
@@ -71,6 +72,12 @@ _warn_unused_ int secret_set_add_live(struct secret_set *set, const struct secre
  * surrogate; the member's value is unknown then. */
 _warn_unused_ int secret_set_renew(
 	struct secret_set *set, size_t i, struct secret *value, struct cloche_err *err);
+
+/* Give each member a surrogate by a keyed hash of its name and value, so that it has the same one
+ * the next time; context: what the set is for. Live members, whose values are fetched, keep theirs.
+ * Return 0 or negative; some may have a new one then. */
+_warn_unused_ int secret_set_settle(struct secret_set *set, const uint8_t key[SHA256_BYTES],
+	struct str context, struct cloche_err *err);
 
 /* One member; all of it borrowed from the set. */
 struct masked_secret {

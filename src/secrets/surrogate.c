@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: programs look at secrets before they send them: at the prefix, the length,
  * the alphabet, the dots of a JWT. A surrogate keeps exactly that and nothing else of the value.
- * Each byte that is not kept is drawn anew and uniformly, so the surrogate says nothing about the
- * value beyond its shape. */
+ * Each byte that is not kept is drawn uniformly, anew or from a keyed hash of the value, so the
+ * surrogate says nothing about the value beyond its shape. */
 #include "secrets/surrogate.h"
 
 #include "base/macro.h"
 #include "base/rand.h"
+#include <endian.h>
 #include <stdint.h>
 
 /* Fewer drawn bytes than this could be guessed or could occur by chance; then the shape is not
@@ -91,7 +92,58 @@ static size_t count_drawn(struct str body)
 	return n;
 }
 
-static void draw(struct str body, const struct alphabet *a, bool keep_dots, char *ret)
+void surrogate_source_init(struct surrogate_source *s, const uint8_t key[SHA256_BYTES],
+	struct str context, struct str name, struct str value)
+{
+	struct sha256_hmac h;
+
+	*s = (struct surrogate_source){.left = 0};
+	sha256_hmac_init(&h, key);
+	sha256_add_framed(&h.inner, STR("surrogate"));
+	sha256_add_framed(&h.inner, context);
+	sha256_add_framed(&h.inner, name);
+	sha256_add_framed(&h.inner, value);
+	sha256_hmac_bytes(&h, s->seed);
+}
+
+void surrogate_source_done(struct surrogate_source *s)
+{
+	explicit_bzero(s, sizeof(*s));
+}
+
+static uint32_t source_u32(struct surrogate_source *s)
+{
+	uint32_t word;
+
+	if (s->left < sizeof(word)) {
+		struct sha256_hmac h;
+		uint64_t number = htole64(s->block++);
+
+		sha256_hmac_init(&h, s->seed);
+		sha256_add(&h.inner, str_make(&number, sizeof(number)));
+		sha256_hmac_bytes(&h, s->bytes);
+		s->left = sizeof(s->bytes);
+	}
+	memcpy(&word, s->bytes + sizeof(s->bytes) - s->left, sizeof(word));
+	s->left -= sizeof(word);
+	return le32toh(word);
+}
+
+/* A number uniform in [0, bound). */
+static uint32_t source_below(struct surrogate_source *s, uint32_t bound)
+{
+	uint32_t word, over = UINT32_MAX - UINT32_MAX % bound;
+
+	if (!s)
+		return rand_below(bound);
+	do
+		word = source_u32(s);
+	while (word >= over);
+	return word % bound;
+}
+
+static void draw(struct surrogate_source *s, struct str body, const struct alphabet *a,
+	bool keep_dots, char *ret)
 {
 	size_t first = 0, last = body.n;
 
@@ -103,9 +155,9 @@ static void draw(struct str body, const struct alphabet *a, bool keep_dots, char
 		if (keep_dots && body.p[i] == '.')
 			ret[i] = '.';
 		else if (i == first || i + 1 == last)
-			ret[i] = a->alnum[rand_below(a->n_alnum)];
+			ret[i] = a->alnum[source_below(s, a->n_alnum)];
 		else
-			ret[i] = a->all[rand_below(a->n_all)];
+			ret[i] = a->all[source_below(s, a->n_all)];
 	}
 }
 
@@ -122,7 +174,7 @@ static size_t plain_from(struct str value, size_t at, size_t end)
 	return at;
 }
 
-void surrogate_make(struct str value, char *ret)
+void surrogate_make_from(struct surrogate_source *s, struct str value, char *ret)
 {
 	size_t prefix = known_prefix(value), end = unpadded(value), plain;
 	struct alphabet alphabet;
@@ -142,12 +194,17 @@ void surrogate_make(struct str value, char *ret)
 	 * and scrubbing may leave only the first bytes of the surrogate of each. So does the first
 	 * byte that scrubbing never leaves where it is. */
 	do
-		draw(body, &alphabet, keep_dots, ret + prefix);
+		draw(s, body, &alphabet, keep_dots, ret + prefix);
 	while (memcmp(ret, value.p, value.n) == 0 || same_at(value, ret, prefix) ||
 		(plain < end && same_at(value, ret, plain)));
 }
 
-void surrogate_make_token(struct str value, char *ret)
+void surrogate_make(struct str value, char *ret)
+{
+	surrogate_make_from(NULL, value, ret);
+}
+
+void surrogate_make_token_from(struct surrogate_source *s, struct str value, char *ret)
 {
 	size_t n = MIN(value.n, (size_t)SURROGATE_TOKEN_LEN), plain = plain_from(value, 0, n);
 	struct alphabet alphabet;
@@ -155,8 +212,13 @@ void surrogate_make_token(struct str value, char *ret)
 	alphabet_of(STR("zZ0"), &alphabet);
 	do
 		for (size_t i = 0; i < SURROGATE_TOKEN_LEN; i++)
-			ret[i] = alphabet.alnum[rand_below(alphabet.n_alnum)];
+			ret[i] = alphabet.alnum[source_below(s, alphabet.n_alnum)];
 	while (same_at(value, ret, 0) || (plain < n && same_at(value, ret, plain)));
+}
+
+void surrogate_make_token(struct str value, char *ret)
+{
+	surrogate_make_token_from(NULL, value, ret);
 }
 
 int surrogate_check_value(const char *name, struct str value, struct cloche_err *err)

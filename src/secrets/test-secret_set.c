@@ -180,8 +180,55 @@ static void test_many(void)
 		}
 }
 
+static const char *surrogate_of(const struct secret_set *set, const char *name)
+{
+	return secret_set_find(set, str_from(name))->surrogate.p;
+}
+
+static void settled(struct secret_set *set, uint8_t first_of_key, const char *context)
+{
+	const uint8_t key[SHA256_BYTES] = {first_of_key};
+
+	must(add(set, "A@x.com", STR("sk-ant-api03-0123456789abcdefABCDEF-_"), STR_NULL, NULL) ==
+		0);
+	must(add(set, "B@x.com", STR("ghp_0123456789abcdefABCDEF"), STR_NULL, NULL) == 0);
+	must(secret_set_settle(set, key, str_from(context), NULL) == 0);
+}
+
+/* The same secret for the same purpose has the same surrogate, and no other has. */
+static void test_settle(void)
+{
+	_cleanup_(secret_set_freep) struct secret_set *one = secret_set_new(),
+						      *again = secret_set_new(),
+						      *key = secret_set_new(),
+						      *context = secret_set_new();
+
+	settled(one, 1, "project");
+	settled(again, 1, "project");
+	settled(key, 2, "project");
+	settled(context, 1, "other");
+	check_z(surrogate_of(one, "A"), surrogate_of(again, "A"));
+	check_z(surrogate_of(one, "B"), surrogate_of(again, "B"));
+	check(strcmp(surrogate_of(one, "A"), surrogate_of(key, "A")) != 0);
+	check(strcmp(surrogate_of(one, "A"), surrogate_of(context, "A")) != 0);
+	check(strncmp(surrogate_of(one, "A"), "sk-ant-", 7) == 0);
+	check_int(strlen(surrogate_of(one, "A")), strlen("sk-ant-api03-0123456789abcdefABCDEF-_"));
+	check(strncmp(surrogate_of(one, "B"), "ghp_", 4) == 0);
+	/* Another value of the same name has another one. */
+	secret_set_shrink(again, 1);
+	must(add(again, "B@x.com", STR("ghp_0123456789abcdefABCDEX"), STR_NULL, NULL) == 0);
+	must(secret_set_settle(again, (const uint8_t[SHA256_BYTES]){1}, STR("project"), NULL) == 0);
+	check_z(surrogate_of(one, "A"), surrogate_of(again, "A"));
+	check(strcmp(surrogate_of(one, "B"), surrogate_of(again, "B")) != 0);
+	/* The same value under two names is told apart. */
+	must(add(again, "C@x.com", STR("ghp_0123456789abcdefABCDEX"), STR_NULL, NULL) == 0);
+	must(secret_set_settle(again, (const uint8_t[SHA256_BYTES]){1}, STR("project"), NULL) == 0);
+	check(strcmp(surrogate_of(again, "B"), surrogate_of(again, "C")) != 0);
+}
+
 int main(void)
 {
+	run_test(test_settle);
 	run_test(test_spec);
 	run_test(test_set);
 	run_test(test_refusals);

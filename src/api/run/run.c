@@ -6,6 +6,7 @@
 #include "api/run/run.h"
 #include "api/instance/instance.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "job/job.h"
 #include "provider/names.h"
 
@@ -23,7 +24,7 @@ static cloche_run *run_alloc(enum run_where where)
 		return NULL;
 	run->where = where;
 	run->io = CLIENT_IO_INIT;
-	run->tty_fd = run->input = run->input_command = -1;
+	run->tty_fd = run->input = run->input_command = run->with_it = -1;
 	run->stdin_data = BUF_INIT(SIZE_MAX / 4);
 	run->kept[0] = run->kept[1] = BUF_INIT(RUN_KEEP_MAX);
 	return run;
@@ -125,6 +126,7 @@ void cloche_run_free(cloche_run *run)
 	strv_free(run->env);
 	free(run->cwd);
 	code_free(run->code);
+	fd_close(run->with_it);
 	free(run->note);
 	buf_done_wiped(&run->stdin_data);
 	buf_done(&run->kept[0]);

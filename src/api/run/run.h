@@ -33,6 +33,7 @@ struct cloche_run {
 	struct cloche_instance *in; /* RUN_IN, RUN_JOINED: a copy of the handle */
 	uint32_t join;              /* RUN_JOINED: its number; 0: look for it */
 	char **argv;
+	int with_it;       /* a descriptor that is closed with the run; -1: none */
 	struct code *code; /* argv is an interpreter with its driver; NULL: an ordinary command */
 	char *note;        /* JSON members about the command for a full record; NULL: none */
 	char **env;        /* for this command; overrides the sandbox's */

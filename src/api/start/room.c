@@ -125,12 +125,13 @@ static int add_mount(const cloche_sandbox *sb, size_t i, size_t *number,
 	if (r < 0)
 		return r;
 	ret->mounts[n].found = m->found;
+	ret->mounts[n].unobeyed = m->unobeyed;
 	r = set_string(&ret->mounts[n].also, sandbox_second_path(sb, m), err);
 	if (r == 0)
 		r = protect_own_file(ret, n, logs->plain, err);
 	if (r == 0)
 		r = protect_own_file(ret, n, logs->json, err);
-	return r == 0 ? protect_mount(sb, ret, n, ret_crowded, err) : r;
+	return r == 0 && !m->unobeyed ? protect_mount(sb, ret, n, ret_crowded, err) : r;
 }
 
 static int add_mounts(const cloche_sandbox *sb, const struct network_logs *logs,

@@ -30,6 +30,13 @@ int cloche_task_new(const cloche_sandbox *sb, const char *driver, const char *co
 	if (!task->sb)
 		return err_nomem(err);
 	r = agent_driver_get(driver, &task->driver, err);
+	if (r == 0 && !task->driver->output) {
+		err_set(err, E_USAGE,
+			"%s works at a terminal: its driver says nothing of headless work",
+			task->driver->title);
+		err_hint(err, "for example: cloche %s", task->driver->name);
+		return -E_USAGE;
+	}
 	if (r == 0)
 		r = session_open_unwritten(context_dir, context_id, &task->session, err);
 	if (r == 0)
@@ -78,6 +85,7 @@ void cloche_task_free(cloche_task *task)
 	reset(task);
 	sandbox_member_leave(&task->member);
 	cloche_session_free(task->session);
+	agent_driver_free(task->driver);
 	cloche_sandbox_free(task->sb);
 	free(task->event_log);
 	free(task->network_log);

@@ -20,7 +20,7 @@ enum task_phase { TASK_IDLE, TASK_EXECUTING, TASK_STOPPING };
 struct cloche_task {
 	cloche_sandbox *sb;
 	struct sandbox_member member; /* of a task that cloche_sandbox_create_task() made */
-	const struct agent_driver *driver;
+	struct agent_driver *driver;
 	cloche_session *session;
 	char *model, *effort, *system_prompt, *binary, *resume;
 	unsigned max_turns;

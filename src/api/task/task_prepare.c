@@ -2,6 +2,7 @@
 /* Theory of operation: a driver says what its agent needs (a program, a place for its state, hosts,
  * a credential); what the caller has configured wins over it. The credential is never put into the
  * room: it becomes a masked secret. */
+#include "api/task/agent_sandbox.h"
 #include "api/task/task.h"
 #include "base/fd.h"
 #include "fs/fs.h"
@@ -23,7 +24,7 @@ static int find_program(const cloche_task *task, struct agent_program *ret, stru
 		.home = secure_getenv("HOME"),
 		.cwd = cwd};
 
-	return task->driver->find(&search, ret, err);
+	return task->driver->output->find(&search, ret, err);
 }
 
 /* The driver's mounts come last, so they would silently cover what the caller mounts there. */
@@ -53,21 +54,22 @@ static bool has_no_room(const cloche_sandbox *sb)
 static int point_to_state(
 	const cloche_task *task, cloche_sandbox *sb, const char *state, struct cloche_err *err)
 {
+	const struct agent_environment *env = &task->driver->env;
 	int r = 0;
 
-	for (const struct agent_env *e = task->driver->env; r == 0 && e->name; e++)
-		if (e->in_home && strcmp(e->value, task->driver->state_home) == 0)
-			r = cloche_sandbox_set_env(sb, e->name, state, err);
+	for (size_t i = 0; r == 0 && i < env->n; i++)
+		if (env->v[i].in_home && strcmp(env->v[i].value, task->driver->state) == 0)
+			r = cloche_sandbox_set_env(sb, env->v[i].name, state, err);
 	return r;
 }
 
 /* The agent's own state: a directory of the context, writable in the room's home. */
 static int mount_state(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
-	const char *name = task->driver->state_dir;
+	const char *name = task->driver->context;
 	_cleanup_(freep) char *dir = fs_absolute(session_dir(task->session));
 	_cleanup_(freep) char *named = dir ? fs_join(dir, name) : NULL;
-	_cleanup_(freep) char *target = fs_join(ROOM_HOME, task->driver->state_home);
+	_cleanup_(freep) char *target = fs_join(ROOM_HOME, task->driver->state);
 	_cleanup_(freep) char *same = named ? fs_lexical(named) : NULL;
 	_cleanup_fd_ int fd = -1;
 	int r = 0, context = session_dir_fd(task->session);
@@ -175,112 +177,78 @@ static int set_user(cloche_sandbox *sb, struct cloche_err *err)
 	return r;
 }
 
+/* The credential that is used: the first that the caller has given, in one way or another. */
+static const struct agent_key *task_key(const cloche_task *task, const cloche_sandbox *sb)
+{
+	const struct agent_driver *d = task->driver;
+
+	for (size_t i = 0; i < d->keys_n; i++) {
+		_cleanup_(agent_key_wipe) char *value = NULL;
+
+		if (agent_has_key(sb, &d->keys[i]) ||
+			(agent_key_find(&d->keys[i], &value, NULL, NULL) == 0 && value))
+			return &d->keys[i];
+	}
+	return &d->keys[0];
+}
+
 static int set_environ(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
 	int r = set_user(sb, err);
 
-	for (const struct agent_env *e = task->driver->env; r == 0 && e->name; e++) {
-		_cleanup_(freep) char *value =
-			e->in_home ? fs_join(ROOM_HOME, e->value) : strdup(e->value);
-
-		if (!value)
-			return err_nomem(err);
-		if (!strv_env_get(sb->env, e->name))
-			r = cloche_sandbox_set_env(sb, e->name, value, err);
-	}
-	for (size_t i = 0; r == 0 && sb->env && sb->env[i]; i++) {
-		_cleanup_(freep) char *name = str_dup(
-			str_prefix(str_from(sb->env[i]), str_chr(str_from(sb->env[i]), '=')));
-
-		if (name && agent_driver_withholds(task->driver, name))
-			r = err_set(err, E_USAGE, "%s must not be set for %s", name,
-				task->driver->name);
-	}
-	return r;
-}
-
-static int task_mask(
-	const cloche_task *task, cloche_sandbox *sb, const char *value, struct cloche_err *err)
-{
-	const struct agent_secret *s = task->driver->secret;
-
-	if (!sb->secrets)
-		sb->secrets = cloche_secrets_new();
-	if (!sb->secrets)
-		return err_nomem(err);
-	return cloche_secrets_add(
-		sb->secrets, s->env, value, strlen(value), s->hosts, s->headers, false, err);
+	if (r == 0)
+		r = agent_add_environment(sb, &task->driver->env, ROOM_HOME, err);
+	if (r == 0)
+		r = agent_add_environment(sb, &task->driver->headless_env, ROOM_HOME, err);
+	return r < 0 ? r : agent_check_withheld(sb, task_key(task, sb), task->driver->name, err);
 }
 
 /* What the caller gives up in case that no sandbox can be made is not given up in one. */
 static int task_give_nothing_up(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
-	const struct agent_secret *s = task->driver->secret;
-	const char *value = strv_env_get(sb->env, s->env);
+	const struct agent_key *key = task_key(task, sb);
+	const char *value = strv_env_get(sb->env, key->env);
 	int r = 0;
 
 	if (sb->net == CLOCHE_NET_HOST)
 		sb->net = CLOCHE_NET_AUTO;
 	if (value && *value)
-		r = task_mask(task, sb, value, err);
+		r = agent_mask_key(sb, key, key->hosts, value, err);
 	if (r == 0 && value)
-		strv_env_unset(sb->env, s->env);
+		strv_env_unset(sb->env, key->env);
 	return r;
 }
 
 static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
-	const struct agent_secret *s = task->driver->secret;
-	const char *value = secure_getenv(s->env);
+	const struct agent_key *key = task_key(task, sb);
+	_cleanup_(agent_key_wipe) char *found = NULL;
+	const char *value;
 	char stand_in[SECRETS_STAND_IN + 1];
+	bool expired;
+	int r = agent_key_find(key, &found, &expired, err);
 
-	if ((sb->secrets && secrets_has(sb->secrets, s->env)) || strv_env_get(sb->env, s->env))
-		return 0;
+	if (r < 0 || agent_has_key(sb, key))
+		return r;
+	value = found;
 	if (has_no_room(sb)) {
 		err_set(err, E_UNSUPPORTED, "without a sandbox nothing keeps %s from the agent",
-			s->env);
-		err_hint(err, "say --net host --pass-env %s to give it the real one", s->env);
+			key->env);
+		err_hint(err, "say --net host --pass-env %s to give it the real one", key->env);
 		return -E_UNSUPPORTED;
 	}
-	if ((!value || !*value) && sb->offline) {
+	if (!value && sb->offline) {
 		secrets_stand_in(stand_in);
 		value = stand_in;
 	}
-	if (!value || !*value) {
-		err_set(err, E_CONFIG, "%s needs a credential: %s is not set", task->driver->name,
-			s->env);
-		err_hint(err, "export %s, or name one with --secret %s=VARIABLE@%s:%s", s->env,
-			s->env, s->hosts[0], s->headers[0]);
+	if (!value) {
+		err_set(err, E_CONFIG, "%s needs a credential: %s is not set%s", task->driver->name,
+			key->env, expired ? ", and the login has expired" : "");
+		err_hint(err, "export %s, or name one with --secret %s=VARIABLE@%s:%s", key->env,
+			key->env, key->hosts[0], key->headers[0]);
 		return -E_CONFIG;
 	}
-	return task_mask(task, sb, value, err);
-}
-
-/* Add the driver's hosts, except those that the caller's allowlist has rules for already: narrow
- * rules for a host stay narrow. */
-static int add_hosts(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
-{
-	int r = 0;
-
-	if (sb->net == CLOCHE_NET_NONE || sb->net == CLOCHE_NET_HOST)
-		return 0;
-	if (!sb->allowlist)
-		sb->allowlist = cloche_allowlist_new();
-	if (!sb->allowlist)
-		return err_nomem(err);
-	for (size_t i = 0; r == 0 && task->driver->allow[i]; i++) {
-		struct host host;
-		bool named = false;
-
-		if (host_parse(str_from(task->driver->allow[i]), &host) < 0)
-			return err_set(err, E_INTERNAL, "driver %s", task->driver->name);
-		for (size_t k = 0; k < allowlist_count(sb->allowlist->rules); k++)
-			named |= host_pattern_matches(
-				str_from(allowlist_rule(sb->allowlist->rules, k)->host), &host);
-		if (!named)
-			r = cloche_allowlist_add_host(sb->allowlist, task->driver->allow[i], err);
-	}
-	return r;
+	return agent_mask_key(sb, key, key->hosts, value, err);
 }
 
 static int set_logs(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
@@ -302,7 +270,7 @@ static int build_argv(
 		.system_prompt = task->system_prompt,
 		.max_turns = task->max_turns};
 
-	return task->driver->build_argv(&request, program, ret, err);
+	return agent_driver_argv(task->driver, &request, program, ret, err);
 }
 
 /* Choose between a room and none first: what is mounted for the agent depends on it. */
@@ -369,7 +337,7 @@ int task_prepare_run(cloche_task *task, bool no_room, cloche_run **ret, struct c
 	if (r == 0)
 		r = add_credential(task, sb, err);
 	if (r == 0)
-		r = add_hosts(task, sb, err);
+		r = agent_add_hosts(sb, task->driver->name, task->driver->hosts, err);
 	if (r == 0)
 		r = set_logs(task, sb, err);
 	if (r == 0)

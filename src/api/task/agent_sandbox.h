@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a driver says that its agent needs, added to a sandbox. What the caller has configured wins
+ * over it. */
+
+#include "agent/driver.h"
+#include "sandbox/sandbox.h"
+#include <string.h>
+
+/* Set variables that the sandbox does not have yet. home: the agent's, inside. */
+_warn_unused_ int agent_add_environment(cloche_sandbox *sb, const struct agent_environment *env,
+	const char *home, struct cloche_err *err);
+/* Allow hosts, except those that the allowlist has rules for already: narrow rules for a host stay
+ * narrow. A host may have a port. */
+_warn_unused_ int agent_add_hosts(
+	cloche_sandbox *sb, const char *driver, char *const *hosts, struct cloche_err *err);
+
+/* Return whether the sandbox has this credential, masked or not. */
+bool agent_has_key(const cloche_sandbox *sb, const struct agent_key *key);
+/* Find a credential: in the caller's environment, else in the file of a login. *ret: the value
+ * (heap, agent_key_wipe), or NULL if there is none. *ret_expired may be NULL: whether there is a
+ * login that has expired. Return 0 or -E_NO_MEMORY. */
+_warn_unused_ int agent_key_find(
+	const struct agent_key *key, char **ret, bool *ret_expired, struct cloche_err *err);
+static inline void agent_key_wipe(char **value)
+{
+	if (*value)
+		explicit_bzero(*value, strlen(*value));
+	free(*value);
+}
+/* Give the agent a credential as a masked secret for these hosts. */
+_warn_unused_ int agent_mask_key(cloche_sandbox *sb, const struct agent_key *key,
+	char *const *hosts, const char *value, struct cloche_err *err);
+/* Fail with E_USAGE if the sandbox sets a variable that must not be there beside the credential. */
+_warn_unused_ int agent_check_withheld(const cloche_sandbox *sb, const struct agent_key *key,
+	const char *driver, struct cloche_err *err);
