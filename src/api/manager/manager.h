@@ -73,6 +73,8 @@ _warn_unused_ int manager_destroy_doomed(cloche_manager *m, struct cloche_err *e
 /* Without the lock: publish how much memory is promised to all that runs. It must not be more than
  * before. */
 void manager_settle_promises(cloche_manager *m);
+/* Return what a sandbox may take of this machine's memory. */
+uint64_t manager_memory(const cloche_sandbox *sb);
 /* With the lock held: return the sum of those promises. */
 uint64_t manager_sum_promises(const cloche_manager *m);
 /* With the lock held: tell whoever waits that something has changed. */
