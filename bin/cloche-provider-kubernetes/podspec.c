@@ -34,6 +34,9 @@ static const struct {
 	{"home", "/cloche"}, /* cloche-far and rooms; no room may read it */
 	{"workspace", "/workspace"},
 	{"tmp", "/tmp"},
+	/* Where `cloche agent` has its agent, and what that keeps. */
+	{"agent", "/opt/claude"},
+	{"root", "/root"},
 };
 
 int podspec_name(const char *id, char ret[PODSPEC_NAME_MAX + 1], struct cloche_err *err)
