@@ -112,5 +112,5 @@ _warn_unused_ int status_add(
 bool status_has_supervisor(struct cloche_err *err);
 /* Return a time in UTC in the format of RFC 3339, or JSON null if it is 0. */
 json_t *status_time(uint64_t us);
-/* Return the name of the container that an engine has made for that sandbox, or null. */
+/* Return the name of the container or pod that was made for that sandbox, or null. */
 json_t *status_container(const char *provider, const char *id);
