@@ -21,10 +21,11 @@ enum {
 	ANNOTATION_MAX = 4096,
 };
 
-/* Process 1. Nothing runs beside it but a room and who holds that. The holder ends if nobody comes
- * back to it, and then the pod ends too. The shell takes up whom nobody else waits for. */
+/* Process 1. Nothing runs beside it but a room and who holds that. Somebody who has many pods made
+ * at once may need minutes to come. The holder ends if nobody comes back to it, and then the pod
+ * ends too. The shell takes up whom nobody else waits for. */
 static const char podspec_keep[] =
-	"trap 'exit 0' TERM; sleep 60 & wait $!\n"
+	"trap 'exit 0' TERM; sleep 300 & wait $!\n"
 	"while set -- /proc/[0-9]*; [ $# -gt 1 ]; do sleep 5 & wait $!; done";
 
 /* Where the container can be written to. */
