@@ -13,7 +13,7 @@ IMAGE = "localhost/cloche/toolbox:1"
 
 class InCluster(Rig):
     """A namespace of the cluster, and an image that its nodes have."""
-    name, remote = "kubernetes", True
+    name, remote, image = "kubernetes", True, IMAGE
 
     def __enter__(self):
         need("curl")
@@ -27,15 +27,15 @@ class InCluster(Rig):
             self.cluster.import_image(self.write_image())
             self.context = self.cluster.kubectl("config", "current-context").strip()
             self.place = self.context + "/" + self.cluster.namespace
-            self.options = ["--provider", "kubernetes", "--place", self.place, "--root", "image:" + IMAGE, "--no-workspace"]
+            self.options = ["--provider", "kubernetes", "--place", self.place, "--root", "image:" + self.image, "--no-workspace"]
         except BaseException:
             self.cluster.__exit__()
             raise
         return self
 
     def write_image(self):
-        """An archive with IMAGE."""
-        return toolbox(IMAGE).write_saved(os.path.join(self.dir, "image.tar"))
+        """An archive with that image."""
+        return toolbox(self.image).write_saved(os.path.join(self.dir, "image.tar"))
 
     def __exit__(self, *_):
         self.cluster.__exit__()
@@ -55,5 +55,5 @@ class InCluster(Rig):
         return {"CLOCHE_POD_TEMPLATE": path}
 
     def nothing_left(self):
-        expect(wait_until(lambda: not self.get("pods")["items"] and not self.here(), 120), "left", self.cluster.kubectl("get", "pods"), self.here())
-        expect(wait_until(lambda: not self.get("networkpolicies")["items"], 120), "policies are left")
+        expect(wait_until(lambda: not self.get("pods")["items"] and not self.here(), 120, .3), "left", self.cluster.kubectl("get", "pods"), self.here())
+        expect(wait_until(lambda: not self.get("networkpolicies")["items"], 120, .3), "policies are left")
