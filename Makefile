@@ -60,6 +60,7 @@ clean:
 help:
 	@echo 'make                      build; programs are then in build/bin/'
 	@echo 'make run                  the demonstration: a real agent in a room (REAL=1: real API)'
+	@echo 'make run PROVIDER=ssh|kubernetes [PLACE=WHERE]   the same there; without a place, in one of this machine'
 	@echo 'make check                what one runs while working: checks, units, some scenarios, a room'
 	@echo 'make test [TEST=NAME...]  all tests, or groups: checks unit asan integration scenarios escape scale crash cluster vm'
 	@echo 'make cluster              build a real Kubernetes for the tests of the group cluster, into a cache (10 minutes)'

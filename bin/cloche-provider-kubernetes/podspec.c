@@ -21,10 +21,11 @@ enum {
 	ANNOTATION_MAX = 4096,
 };
 
-/* Process 1. Nothing runs beside it but a room and who holds that. The holder ends if nobody comes
- * back to it, and then the pod ends too. The shell takes up whom nobody else waits for. */
+/* Process 1. Nothing runs beside it but a room and who holds that. Somebody who has many pods made
+ * at once may need minutes to come. The holder ends if nobody comes back to it, and then the pod
+ * ends too. The shell takes up whom nobody else waits for. */
 static const char podspec_keep[] =
-	"trap 'exit 0' TERM; sleep 60 & wait $!\n"
+	"trap 'exit 0' TERM; sleep 300 & wait $!\n"
 	"while set -- /proc/[0-9]*; [ $# -gt 1 ]; do sleep 5 & wait $!; done";
 
 /* Where the container can be written to. */
@@ -34,6 +35,9 @@ static const struct {
 	{"home", "/cloche"}, /* cloche-far and rooms; no room may read it */
 	{"workspace", "/workspace"},
 	{"tmp", "/tmp"},
+	/* Where `cloche agent` has its agent, and what that keeps. */
+	{"agent", "/opt/claude"},
+	{"root", "/root"},
 };
 
 int podspec_name(const char *id, char ret[PODSPEC_NAME_MAX + 1], struct cloche_err *err)
@@ -120,8 +124,20 @@ static json_t *podspec_template_container(const json_t *template)
 	return json_array_get(json_object_get(json_object_get(template, "spec"), "containers"), 0);
 }
 
+/* Drop our words on a resource that nobody has asked for, where the template has some. */
+static void podspec_give_way(json_t *ours, const json_t *theirs, const char *name)
+{
+	bool limit = json_object_get(json_object_get(theirs, "limits"), name) != NULL;
+
+	if (limit)
+		(void)!json_object_del(json_object_get(ours, "limits"), name);
+	if (limit || json_object_get(json_object_get(theirs, "requests"), name))
+		(void)!json_object_del(json_object_get(ours, "requests"), name);
+}
+
 /* Add what a template says to what has none of it. */
-static int podspec_add_template(json_t *pod, json_t *container, const json_t *template)
+static int podspec_add_template(
+	json_t *pod, json_t *container, const struct request *q, const json_t *template)
 {
 	json_t *ours = json_object_get(container, "resources");
 	json_t *theirs = podspec_template_container(template);
@@ -129,6 +145,10 @@ static int podspec_add_template(json_t *pod, json_t *container, const json_t *te
 	static const char *const kinds[] = {"requests", "limits"};
 	int r = json_add_missing(json_object_get(pod, "spec"), json_object_get(template, "spec"));
 
+	if (q->memory_optional)
+		podspec_give_way(ours, resources, "memory");
+	if (q->cpus_optional)
+		podspec_give_way(ours, resources, "cpu");
 	if (r == 0)
 		r = json_add_missing(json_object_get(json_object_get(pod, "metadata"), "labels"),
 			json_object_get(json_object_get(template, "metadata"), "labels"));
@@ -265,7 +285,7 @@ static int podspec_fill(
 		r = -ENOMEM;
 	if (r == 0)
 		r = podspec_add_labels(json_object_get(pod, "metadata"), q->labels);
-	return r == 0 ? podspec_add_template(pod, container, template) : r;
+	return r == 0 ? podspec_add_template(pod, container, q, template) : r;
 }
 
 json_t *podspec_make(const struct request *q, const json_t *template, struct cloche_err *err)

@@ -124,6 +124,30 @@ static void what_nobody_asked_for_is_not_there(void)
 	check_at(pod, "spec/containers/0/image", "\"" PODSPEC_IMAGE "\"");
 }
 
+/* A limit that somebody asked for stays; of what is ours by default, the template knows better. */
+static void a_template_says_what_nobody_asked_for(void)
+{
+	_cleanup_json_ json_t *less = parse(
+				      "{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{"
+				      "\"memory\":\"1Mi\",\"cpu\":\"10m\"}}}]}}"),
+			      *limit = parse(
+				      "{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{"
+				      "\"memory\":\"1Mi\",\"cpu\":\"50m\"}}}]}}"),
+			      *one = NULL, *two = NULL;
+	_cleanup_(request_donep) struct request q;
+
+	read_request(asked, &q);
+	one = podspec_make(&q, less, &err);
+	two = podspec_make(&q, limit, &err);
+	must(one && two);
+	check_at(one, "spec/containers/0/resources",
+		"{\"requests\":{\"memory\":\"268435456\",\"cpu\":\"10m\"},"
+		"\"limits\":{\"memory\":\"268435456\",\"cpu\":\"500m\"}}");
+	check_at(two, "spec/containers/0/resources",
+		"{\"requests\":{\"memory\":\"268435456\"},"
+		"\"limits\":{\"memory\":\"268435456\",\"cpu\":\"50m\"}}");
+}
+
 /* It says where the pod runs, and nothing that we say. */
 static void a_template_lies_under_ours(void)
 {
@@ -202,6 +226,7 @@ int main(void)
 {
 	run_test(a_pod_is_made_of_a_request);
 	run_test(what_nobody_asked_for_is_not_there);
+	run_test(a_template_says_what_nobody_asked_for);
 	run_test(a_template_lies_under_ours);
 	run_test(what_loosens_walls_is_refused_by_name);
 	run_test(names_are_judged);

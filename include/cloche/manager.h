@@ -91,9 +91,10 @@ CLOCHE_API int cloche_manager_set_options(
  * Wait, first come first served, for at most wait_ms milliseconds (UINT64_MAX: no limit), while the
  * maximum number is running, while the memory limits of all sandboxes made by managers of this
  * user, including this one, exceed the memory of the machine or of this process's control group, or
- * while this one's limit is more than the memory that is available now. CLOCHE_E_BUSY: the time is
- * over. CLOCHE_E_LIMIT: the limit of this sandbox is more than all of the memory. CLOCHE_E_USAGE:
- * the configuration or run_id (1 to 128 printable characters) is wrong. */
+ * while this one's limit is more than the memory that is available now. A sandbox with a place
+ * takes none of this machine's memory, so only the first of these counts. CLOCHE_E_BUSY: the time
+ * is over. CLOCHE_E_LIMIT: the limit of this sandbox is more than all of the memory.
+ * CLOCHE_E_USAGE: the configuration or run_id (1 to 128 printable characters) is wrong. */
 CLOCHE_API int cloche_manager_create(cloche_manager *manager, const cloche_sandbox *sb,
 	const char *run_id, uint64_t wait_ms, cloche_instance **ret, cloche_err *err);
 

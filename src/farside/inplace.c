@@ -2,6 +2,7 @@
 /* Theory of operation: where no namespaces can be made (docker's default container, a restricted
  * pod), the room is the container that it stands in, with the walls of provider landlock.
  * What cloche keeps for the room lies in the room's directory, which no such room can read. */
+#include "base/buf.h"
 #include "base/fd.h"
 #include "farside/hold.h"
 #include "fs/fs.h"
@@ -60,9 +61,34 @@ static int inplace_keep_here(struct hold *h, struct cloche_err *err)
 	return 0;
 }
 
+/* git uses no repository in a directory of somebody else's, as one of the container's that has
+ * become a mount may be. Allow it in the configuration of the room's home. */
+static int inplace_allow_git(const struct hold *h, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(64 * 1024);
+	char path[PATH_MAX];
+	struct stat st;
+	int r = 0;
+
+	for (size_t i = 0; i < h->spec.mounts_n && r == 0; i++) {
+		const struct room_mount *m = &h->spec.mounts[i];
+
+		if (fstat(m->fd, &st) == 0 && st.st_uid != geteuid() &&
+			!strpbrk(m->target, "\"\\\n"))
+			r = buf_printf(&text, "[safe]\n\tdirectory = \"%s\"\n", m->target);
+	}
+	if (r < 0)
+		return err_nomem(err);
+	snprintf(path, sizeof(path), "run/%s/home/.gitconfig", h->spec.id);
+	return buf_str(&text).n ? fs_write_atomic(h->dir, path, buf_str(&text), 0644, false, err)
+				: 0;
+}
+
 int inplace_room(struct hold *h, struct cloche_err *err)
 {
 	int r = inplace_keep_here(h, err);
 
-	return r < 0 ? r : landlock_provider.create(&landlock_provider, &h->spec, &h->room, err);
+	if (r == 0)
+		r = landlock_provider.create(&landlock_provider, &h->spec, &h->room, err);
+	return r == 0 ? inplace_allow_git(h, err) : r;
 }

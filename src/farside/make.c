@@ -7,6 +7,7 @@
 #include "base/program.h"
 #include "farside/hold.h"
 #include "farside/limits.h"
+#include "fs/fs.h"
 #include "provider/native/native.h"
 
 #include <errno.h>
@@ -78,6 +79,28 @@ static void make_drop_guards(struct room_spec *s)
 	s->mounts_n = n;
 }
 
+static bool make_lies_in(const char *path, const struct room_mount *m)
+{
+	return fs_is_within(path, m->target) || (m->also && fs_is_within(path, m->also));
+}
+
+/* Refuse one mount in another: the link to its copies would be a file of the outer one's. */
+static int make_check_apart(const struct room_spec *s, struct cloche_err *err)
+{
+	for (size_t i = 0; i < s->mounts_n; i++)
+		for (size_t k = 0; k < s->mounts_n; k++) {
+			if (i == k || !make_lies_in(s->mounts[i].target, &s->mounts[k]))
+				continue;
+			err_set(err, E_UNSUPPORTED,
+				"a room that is the container cannot show the mount %s in the "
+				"mount %s",
+				s->mounts[i].target, s->mounts[k].target);
+			err_hint(err, "mount it somewhere else, as below /tmp");
+			return -E_UNSUPPORTED;
+		}
+	return 0;
+}
+
 static int make_check(const struct room_spec *s, struct cloche_err *err)
 {
 	if (s->root != ROOM_ROOT_HOST)
@@ -129,6 +152,8 @@ int make_prepare(struct hold *h, struct str payload, struct cloche_err *err)
 	e = make_check(&h->spec, err);
 	if (e == 0)
 		e = inplace_choose(h, err);
+	if (e == 0 && h->in_place)
+		e = make_check_apart(&h->spec, err);
 	for (size_t i = 0; i < h->spec.mounts_n && e == 0; i++)
 		e = make_place(h, i, err);
 	return e;

@@ -62,6 +62,12 @@ bool provider_asks_service(const char *name)
 	return strcmp(name, "e2b") == 0;
 }
 
+bool provider_is_elsewhere(const char *name)
+{
+	return strcmp(name, "ssh") == 0 || strcmp(name, "kubernetes") == 0 ||
+	       strcmp(name, "e2b") == 0;
+}
+
 static const char *find_in(const char *const *names, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)

@@ -40,6 +40,9 @@ const char *provider_isolation(const char *name);
 /* Return whether the program of that name asks a service over HTTPS (program_env_add_service()). */
 bool provider_asks_service(const char *name);
 
+/* Return whether the provider of that name makes its rooms on other machines alone. */
+bool provider_is_elsewhere(const char *name);
+
 /* Add the names of programs that do not come with cloche to a strv: those that are registered, then
  * those in the directories of $CLOCHE_PROVIDER_PATH, each once, and two dozen at most.
  * Return 0 or -ENOMEM. Any thread, but not while another one registers a name. */

@@ -61,6 +61,11 @@ int sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
 	return r < 0 ? r : set_string(&sb->provider, found, err);
 }
 
+bool sandbox_is_elsewhere(const cloche_sandbox *sb)
+{
+	return sb->place || (sb->provider && provider_is_elsewhere(sb->provider));
+}
+
 int sandbox_set_place(cloche_sandbox *sb, const char *place, cloche_err *err)
 {
 	_cleanup_(freep) char *root = NULL;

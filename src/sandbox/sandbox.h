@@ -94,6 +94,10 @@ _warn_unused_ int sandbox_find_image_user(const cloche_sandbox *sb, const char *
 /* Forget all settings of an image. */
 void sandbox_leave_image(cloche_sandbox *sb);
 
+/* Return whether its room will be on another machine, as far as it is said here: an engine may be
+ * told so by its own settings. */
+bool sandbox_is_elsewhere(const cloche_sandbox *sb);
+
 /* user.c. Who the commands of a sandbox are, inside. */
 struct sandbox_user {
 	bool own; /* nobody asked for it: the caller's own ids, or root where the root is one that

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A root file system for images that is made of programs of this machine, as nothing can be downloaded here."""
+import io
 import os
 import re
 import shutil
 import subprocess
+import tarfile
+
+from images import Image
 
 
 def copy(top, path):
@@ -52,3 +56,30 @@ def tree(top, path, *skip):
             if name.endswith(".so"):
                 for library in libraries(os.path.join(folder, name)):
                     copy(top, library)
+
+
+def for_agents(folder):
+    """The bytes of a tar with what Claude Code and its tools need. It is put together in that folder."""
+    top = os.path.join(folder, "rootfs")
+    for name in ("coreutils", "diffutils", "grep", "sed", "findutils"):
+        package(top, name)
+    for name in ("dash", "bash", "git", "curl", "python3"):
+        program(top, name)
+    for name in ("libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"):  # its own program's
+        for where in ("/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu"):
+            if os.path.exists(os.path.join(where, name)):
+                copy(top, os.path.join(where, name))
+    python = os.path.basename(os.path.realpath("/usr/bin/python3"))
+    tree(top, "/usr/lib/" + python, "__pycache__", "test", "idlelib", "lib2to3", "ensurepip", "config-*", "pydoc_data")
+    merge(top)
+    os.symlink("dash", top + "/usr/bin/sh")
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as tar:
+        tar.add(top, arcname=".")
+    shutil.rmtree(top)
+    return whole.getvalue()
+
+
+def agent_image(folder, name):
+    """The same as an image, as `docker save` writes it. Returns its path."""
+    return Image([for_agents(folder)], name, kind="docker").write_saved(os.path.join(folder, "agent-image.tar"))

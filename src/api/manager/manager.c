@@ -233,7 +233,7 @@ static int track(cloche_manager *m, const cloche_sandbox *sb, const cloche_insta
 	memcpy(s->id, i->id, sizeof(s->id));
 	snprintf(s->name, sizeof(s->name), "%s", sb->name ? sb->name : "");
 	snprintf(s->run_id, sizeof(s->run_id), "%s", run_id ? run_id : "");
-	s->memory = sb->limits.memory_bytes;
+	s->memory = manager_memory(sb);
 	s->created_us = clock_real_usec();
 	s->end = -1;
 	pthread_mutex_lock(&m->lock);

@@ -73,6 +73,8 @@ _warn_unused_ int manager_destroy_doomed(cloche_manager *m, struct cloche_err *e
 /* Without the lock: publish how much memory is promised to all that runs. It must not be more than
  * before. */
 void manager_settle_promises(cloche_manager *m);
+/* Return what a sandbox may take of this machine's memory. */
+uint64_t manager_memory(const cloche_sandbox *sb);
 /* With the lock held: return the sum of those promises. */
 uint64_t manager_sum_promises(const cloche_manager *m);
 /* With the lock held: tell whoever waits that something has changed. */
@@ -110,5 +112,5 @@ _warn_unused_ int status_add(
 bool status_has_supervisor(struct cloche_err *err);
 /* Return a time in UTC in the format of RFC 3339, or JSON null if it is 0. */
 json_t *status_time(uint64_t us);
-/* Return the name of the container that an engine has made for that sandbox, or null. */
+/* Return the name of the container or pod that was made for that sandbox, or null. */
 json_t *status_container(const char *provider, const char *id);

@@ -56,6 +56,11 @@ unsigned manager_count_running(cloche_manager *m)
 
 /* --- memory --- */
 
+uint64_t manager_memory(const cloche_sandbox *sb)
+{
+	return sandbox_is_elsewhere(sb) ? 0 : sb->limits.memory_bytes;
+}
+
 uint64_t manager_sum_promises(const cloche_manager *m)
 {
 	const struct managed *s;
@@ -293,7 +298,7 @@ int cloche_manager_enter(
 	pthread_mutex_lock(&m->lock);
 	DL_APPEND(m->waiting, &w);
 	pthread_mutex_unlock(&m->lock);
-	r = wait_for_place(m, &w, sb->limits.memory_bytes, deadline, &why);
+	r = wait_for_place(m, &w, manager_memory(sb), deadline, &why);
 	pthread_mutex_lock(&m->lock);
 	DL_DELETE(m->waiting, &w);
 	manager_changed(m);
@@ -308,7 +313,7 @@ void cloche_manager_leave(cloche_manager *m, const cloche_sandbox *sb)
 {
 	pthread_mutex_lock(&m->lock);
 	m->entered--;
-	m->entered_memory -= sb->limits.memory_bytes;
+	m->entered_memory -= manager_memory(sb);
 	manager_changed(m);
 	pthread_mutex_unlock(&m->lock);
 	manager_settle_promises(m);

@@ -243,12 +243,15 @@ static json_t *describe_provider(const cloche_provider_status *p)
 
 json_t *status_container(const char *provider, const char *id)
 {
-	static const char *const engines[] = {PROVIDER_PROGRAMS(PROVIDER_NAME)};
+	static const char *const programs[] = {PROVIDER_PROGRAMS(PROVIDER_NAME)};
+	bool makes = false;
 
-	for (size_t k = 0; k < ARRAY_SIZE(engines); k++)
-		if (strcmp(engines[k], provider) == 0)
-			return json_sprintf("agentgate-%s", id);
-	return json_null();
+	for (size_t k = 0; k < ARRAY_SIZE(programs); k++)
+		makes |= strcmp(programs[k], provider) == 0;
+	/* These two make none: the room is the account's, or the service has names of its own. */
+	if (!makes || strcmp(provider, "ssh") == 0 || strcmp(provider, "e2b") == 0)
+		return json_null();
+	return json_sprintf("agentgate-%s", id);
 }
 
 static json_t *describe_sandbox(const struct sandbox_status *b)

@@ -362,6 +362,30 @@ static void memory_is_promised_once(void)
 	cloche_manager_close(two);
 }
 
+/* What runs on another machine takes nothing of this one's memory. */
+static void memory_elsewhere_is_not_promised(void)
+{
+	cloche_manager *m = open_manager();
+	cloche_sandbox *there = cloche_manager_configure(m), *cluster = cloche_manager_configure(m);
+	struct memory here;
+
+	memory_read(&here);
+	must(cloche_sandbox_set(there, "place", "there", &err) == 0);
+	must(cloche_sandbox_set(cluster, "provider", "kubernetes", &err) == 0);
+	set_memory(there, here.total * 2);
+	set_memory(cluster, here.total * 2);
+	check_int(cloche_manager_enter(m, there, 0, &err), 0);
+	check_int(cloche_manager_enter(m, cluster, 0, &err), 0);
+	cloche_manager_leave(m, there);
+	cloche_manager_leave(m, cluster);
+	set_memory(there, here.total);
+	check_int(cloche_manager_enter(m, there, 0, &err), 0);
+	cloche_manager_leave(m, there);
+	cloche_sandbox_free(there);
+	cloche_sandbox_free(cluster);
+	cloche_manager_close(m);
+}
+
 static void memory_of_what_outlives_its_manager_stays_promised(void)
 {
 	cloche_manager *one = open_manager(), *two = open_manager();
@@ -489,6 +513,7 @@ static void run_list(void)
 	run_test(who_waits_too_long_is_told);
 	run_test(who_comes_first_is_served_first);
 	run_test(memory_is_promised_once);
+	run_test(memory_elsewhere_is_not_promised);
 	run_test(memory_of_what_outlives_its_manager_stays_promised);
 	run_test(the_status_says_how_it_is);
 	run_test(it_says_whether_it_can_take_work);

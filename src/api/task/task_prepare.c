@@ -16,12 +16,14 @@
 
 #define ROOM_HOME "/root"
 
-static int find_program(const cloche_task *task, struct agent_program *ret, struct cloche_err *err)
+static int find_program(const cloche_task *task, const cloche_sandbox *sb,
+	struct agent_program *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *cwd = getcwd(NULL, 0);
 	struct agent_search search = {.binary = task->binary,
 		.path = secure_getenv("PATH"),
 		.home = secure_getenv("HOME"),
+		.whole = sandbox_is_elsewhere(sb),
 		.cwd = cwd};
 
 	return task->driver->output->find(&search, ret, err);
@@ -154,14 +156,15 @@ static int protect_context(cloche_task *task, cloche_sandbox *sb, struct cloche_
 }
 
 /* The agent is root unless the caller or an image names a user, and its home is where its state is
- * mounted. All of a room with one user is that user's. Where root makes it, the state is root's. */
+ * mounted. All of a room with one user is that user's. Where root makes it, the state is root's. On
+ * another machine it is whoever the room's commands are. */
 static int set_user(cloche_sandbox *sb, struct cloche_err *err)
 {
 	bool one_user = geteuid() != 0;
 	struct sandbox_user user;
 	int r;
 
-	if (has_no_room(sb))
+	if (has_no_room(sb) || (sandbox_is_elsewhere(sb) && !sandbox_names_user(sb)))
 		return 0;
 	r = sandbox_names_user(sb) ? 0 : set_string(&sb->user, "0", err);
 	if (r == 0)
@@ -323,7 +326,7 @@ int task_prepare_run(cloche_task *task, bool no_room, cloche_run **ret, struct c
 		return err_nomem(err);
 	r = choose_place(task, sb, no_room, err);
 	if (r == 0)
-		r = find_program(task, &program, err);
+		r = find_program(task, sb, &program, err);
 	if (r == 0)
 		r = mount_program(task, sb, &program, err);
 	if (r == 0)
