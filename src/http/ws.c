@@ -2,6 +2,9 @@
 /* Theory of operation: a frame's head is gathered byte by byte, because it is short and what it
  * means depends on its first two bytes; its payload is handed out as views of the input. */
 #include "http/ws.h"
+#include "base/base64.h"
+#include "base/rand.h"
+#include "base/sha1.h"
 #include "base/utf8.h"
 
 #include <endian.h>
@@ -331,4 +334,37 @@ bool ws_is_key(struct str key)
 	return key.n == WS_KEY_LEN && str_ends(key, STR("==")) &&
 	       str_is_all(str_prefix(key, WS_KEY_LEN - 2), STR_LOWER STR_UPPER STR_DIGITS "+/") &&
 	       strchr("AQgw", key.p[WS_KEY_LEN - 3]);
+}
+
+/* Write base64 of n characters and a terminator. */
+static int write_base64(struct str bytes, char *ret, size_t n)
+{
+	struct buf text = BUF_INIT(n);
+	int r = base64_encode(&text, bytes);
+
+	if (r == 0)
+		str_copy(ret, n + 1, buf_str(&text));
+	buf_done(&text);
+	return r;
+}
+
+int ws_accept(struct str key, char ret[WS_ACCEPT_LEN + 1])
+{
+	static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+	char text[WS_KEY_LEN + sizeof(guid)];
+	uint8_t digest[SHA1_BYTES];
+
+	key = str_prefix(key, WS_KEY_LEN);
+	memcpy(text, key.p, key.n);
+	memcpy(text + key.n, guid, sizeof(guid) - 1);
+	sha1_text(str_make(text, key.n + sizeof(guid) - 1), digest);
+	return write_base64(str_make((char *)digest, sizeof(digest)), ret, WS_ACCEPT_LEN);
+}
+
+int ws_make_key(char ret[WS_KEY_LEN + 1])
+{
+	char bytes[16];
+
+	rand_bytes(bytes, sizeof(bytes));
+	return write_base64(str_make(bytes, sizeof(bytes)), ret, WS_KEY_LEN);
 }
