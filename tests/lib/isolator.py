@@ -11,7 +11,9 @@ import urllib.request
 
 import container_engine
 import npm
-from testlib import BIN, ROOT, TemporaryDir, clean_env, expect
+from containers import Docker
+from images import Image, Layer
+from testlib import BIN, ROOT, TemporaryDir, clean_env, expect, wait_until
 
 SERVICE = os.path.join(ROOT, "services", "cloudflare-isolator")
 FAR = os.path.join(BIN, "cloche-far")
@@ -136,3 +138,43 @@ class Worker:
         status, text = self.ask("POST", path, json.dumps(dict(code=code, mode=mode, runtime=runtime, **more)).encode())
         expect(status == want, "status of %r" % code, status, text)
         return json.loads(text)
+
+
+class Bridged(Docker):
+    """Docker whose containers have a network, which is this test's own."""
+
+    def run(self):
+        self.daemon = subprocess.Popen(
+            ["dockerd", "--data-root", self.dir + "/data", "--exec-root", self.dir + "/exec", "-p", self.dir + "/pid",
+             "-H", self.env["DOCKER_HOST"], "--shutdown-timeout", "2", "--iptables=false", "--ip-forward=false", "--bip", "198.18.0.1/24"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        expect(wait_until(lambda: "Server" in self.command("version", check=False), 60, 0.2), "dockerd")
+
+
+def changed(name, asked):
+    """The programs of this machine instead of those that an image would bring; and here is what stands beside a container."""
+    host = asked.setdefault("HostConfig", {})
+    host["Binds"] = [d + ":" + d + ":ro" for d in ("/usr", "/etc")]
+    if name.endswith(container_engine.SIDE):
+        host["Binds"].append(os.path.realpath(os.path.dirname(container_engine.__file__)) + ":/lib-of-tests:ro")
+        asked["Image"], asked["User"] = "room:latest", "0"
+        asked["Entrypoint"] = ["/usr/bin/python3", "/lib-of-tests/container_engine.py"]
+    return asked
+
+
+@contextlib.contextmanager
+def docker_worker(**values):
+    """A real docker, and a Worker whose containers are its own, by default, with the programs of this machine."""
+    layer = Layer().dir("tmp", mode=0o1777).dir("home").dir("home/node", uid=1000, gid=1000)
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        if os.path.islink("/" + name):
+            layer.link(name, os.readlink("/" + name))
+    with open(FAR, "rb") as f:
+        layer.file("cloche-far", f.read(), mode=0o755)
+    room = Image([layer], "room:latest", Env=["PATH=/:/usr/local/bin:/usr/bin:/bin", "HOME=/home/node"],
+                 Entrypoint=of_dockerfile("ENTRYPOINT"), User="1000:1000")
+    with Bridged() as docker:
+        room.write_saved(docker.dir + "/image.tar")
+        docker.command("load", "-i", docker.dir + "/image.tar")
+        with Worker(engine=lambda path: container_engine.Relay(path, docker.dir + "/socket", changed), **values) as w:
+            yield docker, w
