@@ -38,10 +38,10 @@ static int conn_switch(struct conn *c)
 {
 	struct str key = http_fields_get(&c->head.fields, STR("Sec-WebSocket-Key"));
 	char accept[WS_ACCEPT_LEN + 1];
-	int r = ws_accept(key, accept);
+	int r;
 
-	if (r == 0)
-		r = http_head_set_response(&c->head, 101, STR_NULL);
+	ws_accept(key, accept);
+	r = http_head_set_response(&c->head, 101, STR_NULL);
 	if (r == 0)
 		r = http_fields_set(&c->head.fields, STR("Upgrade"), STR("websocket"));
 	if (r == 0)

@@ -83,10 +83,10 @@ static void the_standards_examples(void)
 	check_int(buf_len(&client.out), 11);
 	check(memcmp(buf_data(&client.out), "\x8a\x85", 2) == 0);
 	check_int(feed(&server, buf_str(&client.out), 1), 0);
-	check_int(ws_accept(STR("dGhlIHNhbXBsZSBub25jZQ=="), accept), 0);
+	ws_accept(STR("dGhlIHNhbXBsZSBub25jZQ=="), accept);
 	check_z(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-	check_int(ws_make_key(key), 0);
-	check_int(ws_make_key(other), 0);
+	ws_make_key(key);
+	ws_make_key(other);
 	check(ws_is_key(str_from(key)) && ws_is_key(str_from(other)) && strcmp(key, other) != 0);
 	end_done(&server);
 	end_done(&client);

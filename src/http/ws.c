@@ -336,35 +336,33 @@ bool ws_is_key(struct str key)
 	       strchr("AQgw", key.p[WS_KEY_LEN - 3]);
 }
 
-/* Write base64 of n characters and a terminator. */
-static int write_base64(struct str bytes, char *ret, size_t n)
+/* Write n bytes in base64 with a terminator. bytes has two more, which are zero: what the
+ * characters of these would be is padding. */
+static void write_base64(const char *bytes, size_t n, char *ret)
 {
-	struct buf text = BUF_INIT(n);
-	int r = base64_encode(&text, bytes);
+	size_t padding = (3 - n % 3) % 3, length = (n + padding) / 3 * 4;
 
-	if (r == 0)
-		str_copy(ret, n + 1, buf_str(&text));
-	buf_done(&text);
-	return r;
+	base64_inner(str_make(bytes, n + padding), 0, ret);
+	memset(ret + length - padding, '=', padding);
+	ret[length] = '\0';
 }
 
-int ws_accept(struct str key, char ret[WS_ACCEPT_LEN + 1])
+void ws_accept(struct str key, char ret[WS_ACCEPT_LEN + 1])
 {
 	static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-	char text[WS_KEY_LEN + sizeof(guid)];
-	uint8_t digest[SHA1_BYTES];
+	char text[WS_KEY_LEN + sizeof(guid)], digest[SHA1_BYTES + 2] = "";
 
 	key = str_prefix(key, WS_KEY_LEN);
 	memcpy(text, key.p, key.n);
 	memcpy(text + key.n, guid, sizeof(guid) - 1);
-	sha1_text(str_make(text, key.n + sizeof(guid) - 1), digest);
-	return write_base64(str_make((char *)digest, sizeof(digest)), ret, WS_ACCEPT_LEN);
+	sha1_text(str_make(text, key.n + sizeof(guid) - 1), (uint8_t *)digest);
+	write_base64(digest, SHA1_BYTES, ret);
 }
 
-int ws_make_key(char ret[WS_KEY_LEN + 1])
+void ws_make_key(char ret[WS_KEY_LEN + 1])
 {
-	char bytes[16];
+	char bytes[16 + 2] = "";
 
-	rand_bytes(bytes, sizeof(bytes));
-	return write_base64(str_make(bytes, sizeof(bytes)), ret, WS_KEY_LEN);
+	rand_bytes(bytes, 16);
+	write_base64(bytes, 16, ret);
 }

@@ -106,8 +106,7 @@ void ws_mask(char *p, size_t n, const unsigned char mask[4], uint64_t at);
 
 /* Whether key is the base64 of 16 bytes, as RFC 6455 4.1 requires. */
 bool ws_is_key(struct str key);
-/* Write the answer to a key of that form, with a terminator (RFC 6455 4.2.2). Return 0 or -ENOMEM.
- */
-_warn_unused_ int ws_accept(struct str key, char ret[WS_ACCEPT_LEN + 1]);
-/* Write a new key, with a terminator. Return 0 or -ENOMEM. */
-_warn_unused_ int ws_make_key(char ret[WS_KEY_LEN + 1]);
+/* Write the answer to a key of that form, with a terminator (RFC 6455 4.2.2). */
+void ws_accept(struct str key, char ret[WS_ACCEPT_LEN + 1]);
+/* Write a new key, with a terminator. */
+void ws_make_key(char ret[WS_KEY_LEN + 1]);
