@@ -15,7 +15,7 @@
 
 /* Less than the supervisor waits: 30 seconds for probe, 20 for reap. A container may have to be
  * started first. */
-enum { PROBE_SEC = 20, MAKE_SEC = 90, JOIN_SEC = 60, REMOVE_SEC = 15 };
+enum { PROBE_SEC = 12, MAKE_SEC = 90, JOIN_SEC = 60, REMOVE_SEC = 15 };
 enum { FAILED = 125, ID_MAX = 64 };
 enum { MADE = 201, SWITCHED = 101, OK = 200, GONE = 410 };
 
@@ -100,7 +100,19 @@ static int main_create(
 	return r;
 }
 
-/* To try what a container lets us do, one would have to be started. */
+/* A service that makes the rooms itself says what they can have; the Worker would have to start a
+ * container. Return only if it does not say. */
+static void main_probe_there(struct service *s)
+{
+	struct service_answer a;
+	int r = service_ask(s,
+		&(struct service_ask){.method = "GET", .joins = true, .patience_sec = PROBE_SEC},
+		&a, NULL);
+
+	if (r == 0 && a.status == SWITCHED)
+		main_carry(s);
+}
+
 static int main_probe(struct service *s, const struct request *q, struct cloche_err *err)
 {
 	struct service_answer a;
@@ -113,7 +125,11 @@ static int main_probe(struct service *s, const struct request *q, struct cloche_
 	}
 	r = service_ask(
 		s, &(struct service_ask){.method = "GET", .patience_sec = PROBE_SEC}, &a, err);
-	return r < 0 || (a.ok && a.status == OK) ? r : service_refused(s, &a, err);
+	if (r == 0 && (!a.ok || a.status != OK))
+		return service_refused(s, &a, err);
+	if (r == 0 && q->script)
+		main_probe_there(s);
+	return r;
 }
 
 static int main_answer(const char *verb, struct asked_answer *ret)

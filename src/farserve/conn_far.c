@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The requests of a far room's client: make what holds it, join it by a WebSocket, end it. */
+#include "base/fd.h"
 #include "config.h"
 #include "farserve/conn.h"
+#include "farside/fardir.h"
 #include "http/h1_write.h"
 
 #include <stdio.h>
@@ -49,29 +51,43 @@ static int conn_switch(struct conn *c)
 	return r < 0 ? r : h1_write_response(&c->out, &c->head, H1_W_UPGRADE);
 }
 
-static int conn_join_far(struct conn *c, const char *id, struct cloche_err *err)
+/* Join this connection with a socket of the room's, which is taken. */
+static int conn_become(struct conn *c, struct far *f, int room, struct cloche_err *err)
 {
-	struct str key = http_fields_get(&c->head.fields, STR("Sec-WebSocket-Key"));
-	struct str version = http_fields_get(&c->head.fields, STR("Sec-WebSocket-Version"));
-	struct far *f = far_find(c->serve, id);
 	int r;
 
-	if (!f)
-		return err_set(err, E_NOT_FOUND, "the room is gone");
-	if (!ws_is_key(key) || !str_eq(version, STR("13")))
-		return err_set(err, E_USAGE, "this is no handshake of a WebSocket (RFC 6455)");
-	if (conn_switch(c) < 0)
+	if (conn_switch(c) < 0) {
+		fd_close(room);
 		return err_nomem(err);
+	}
 	loop_io_remove(&c->io);
-	r = join_begin(f, c->fd, buf_str(&c->out), buf_str(&c->in), err);
+	r = join_begin(f, &(struct join_how){room, c->fd, buf_str(&c->out), buf_str(&c->in)});
 	buf_clear(&c->out);
 	if (r == 0) {
 		c->fd = -1;
 		conn_end(c);
-	} else if (loop_io_add(c->serve->loop, &c->io, c->fd, EPOLLIN, conn_on_io) < 0) {
-		conn_end(c);
+		return 0;
 	}
-	return r;
+	fd_close(room);
+	if (loop_io_add(c->serve->loop, &c->io, c->fd, EPOLLIN, conn_on_io) < 0)
+		conn_end(c);
+	return err_nomem(err);
+}
+
+/* id: "" for what says which rooms can be had. */
+static int conn_join_far(struct conn *c, const char *id, struct cloche_err *err)
+{
+	struct str key = http_fields_get(&c->head.fields, STR("Sec-WebSocket-Key"));
+	struct str version = http_fields_get(&c->head.fields, STR("Sec-WebSocket-Version"));
+	struct far *f = id[0] ? far_find(c->serve, id) : NULL;
+	int fd;
+
+	if (id[0] && !f)
+		return err_set(err, E_NOT_FOUND, "the room is gone");
+	if (!ws_is_key(key) || !str_eq(version, STR("13")))
+		return err_set(err, E_USAGE, "this is no handshake of a WebSocket (RFC 6455)");
+	fd = f ? fardir_connect(id, err) : far_probe(c->serve, &f, err);
+	return fd < 0 ? fd : conn_become(c, f, fd, err);
 }
 
 static void conn_count_fars(struct conn *c)
@@ -93,7 +109,7 @@ void conn_route_far(struct conn *c, struct str method)
 		conn_answer_error(c, 400, "no body is expected");
 	else if (gets && !joins)
 		conn_count_fars(c);
-	else if (!ask_session(http_head_target(&c->head), id) || !id[0])
+	else if (!ask_session(http_head_target(&c->head), id) || (!id[0] && !gets))
 		conn_answer_error(c, 400, "session has to be the id of a far room");
 	else if (gets) {
 		r = conn_join_far(c, id, &err);

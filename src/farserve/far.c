@@ -15,11 +15,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utlist.h>
 
-enum { FAR_END_USEC = 10 * USEC_PER_SEC };
+enum { FAR_END_USEC = 10 * USEC_PER_SEC, FAR_PROBE_USEC = 60 * USEC_PER_SEC };
 
 struct far *far_find(struct serve *s, const char *id)
 {
@@ -130,10 +131,10 @@ static int far_start(struct far *f, struct cloche_err *err)
 	return r;
 }
 
-int far_make(struct serve *s, const char *id, struct cloche_err *err)
+/* Make one that nothing holds yet. */
+static int far_new(struct serve *s, const char *id, struct far **ret, struct cloche_err *err)
 {
 	struct far *f;
-	int r;
 
 	if (s->sessions_n + s->fars_n >= s->options.sessions_max)
 		return err_set(err, E_LIMIT,
@@ -147,6 +148,17 @@ int far_make(struct serve *s, const char *id, struct cloche_err *err)
 	str_copy(f->id, sizeof(f->id), str_from(id));
 	DL_APPEND(s->fars, f);
 	s->fars_n++;
+	*ret = f;
+	return 0;
+}
+
+int far_make(struct serve *s, const char *id, struct cloche_err *err)
+{
+	struct far *f;
+	int r = far_new(s, id, &f, err);
+
+	if (r < 0)
+		return r;
 	r = far_start(f, err);
 	if (r == 0)
 		far_rest(f);
@@ -155,6 +167,47 @@ int far_make(struct serve *s, const char *id, struct cloche_err *err)
 	else
 		far_free(f);
 	return r;
+}
+
+/* Start the program that says what rooms can have here. Return a socket to it. */
+static int far_start_probe(struct far *f, struct cloche_err *err)
+{
+	const char *const argv[] = {"cloche-far", "probe", NULL};
+	_cleanup_fd_ int ours = -1, theirs = -1;
+	int pair[2], e = fd_socketpair(SOCK_STREAM, pair);
+
+	if (e < 0)
+		return err_sys(err, -e, "make a socket");
+	ours = pair[0];
+	theirs = pair[1];
+	e = program_start(
+		&(struct program_spawn){
+			.path = f->serve->self, .argv = argv, .stdio = {theirs, theirs, -1}},
+		&f->pid, &f->pidfd, err);
+	if (e < 0)
+		return e;
+	e = loop_io_add(f->serve->loop, &f->ended, f->pidfd, EPOLLIN, far_on_ended);
+	if (e == 0)
+		e = loop_timer_in(f->serve->loop, &f->sleep, FAR_PROBE_USEC, far_on_stuck);
+	return e < 0 ? err_sys(err, -e, "watch the probe") : TAKE_FD(ours);
+}
+
+int far_probe(struct serve *s, struct far **ret, struct cloche_err *err)
+{
+	int fd, r;
+
+	/* What is found where far rooms are refused would promise too much. */
+	if (!serve_has_rooms(s) && !s->options.try_room)
+		return err_set(err, E_UNSUPPORTED, "the service makes no far rooms here");
+	r = far_new(s, "", ret, err);
+	if (r < 0)
+		return r;
+	fd = far_start_probe(*ret, err);
+	if (fd < 0 && (*ret)->pid)
+		far_end(*ret);
+	else if (fd < 0)
+		far_free(*ret);
+	return fd;
 }
 
 void far_end_all(struct serve *s)

@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "far/script.h"
 #include "farserve/serve.h"
-#include "farside/fardir.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -199,31 +198,32 @@ static int join_start(struct join *j, struct str first)
 	return r;
 }
 
-int join_begin(struct far *f, int client, struct str first, struct str came, struct cloche_err *err)
+int join_begin(struct far *f, const struct join_how *how)
 {
 	struct join *j = calloc(1, sizeof(*j));
 	int r;
 
 	if (!j)
-		return err_nomem(err);
+		return -ENOMEM;
 	*j = (struct join){.serve = f->serve,
-		.client = client,
-		.room = fardir_connect(f->id, err),
+		.client = how->client,
+		.room = how->room,
 		.ws = wsbytes(WS_FROM_CLIENT),
 		.to_client = BUF_INIT(JOIN_MAX),
 		.to_room = BUF_INIT(JOIN_MAX)};
-	r = j->room < 0 ? j->room : join_start(j, first);
+	r = join_start(j, how->first);
 	if (r < 0) {
-		j->client = -1;
+		j->client = j->room = -1;
 		join_free(j);
-		return j->room < 0 ? r : err_nomem(err);
+		return r;
 	}
 	if (f->join)
 		join_close(f->join, JOIN_AWAY);
-	loop_timer_clear(&f->sleep);
+	if (f->owner >= 0)
+		loop_timer_clear(&f->sleep);
 	j->far = f;
 	f->join = j;
-	join_take(j, came);
+	join_take(j, how->came);
 	join_watch(j);
 	return 0;
 }

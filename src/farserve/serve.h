@@ -140,16 +140,22 @@ _warn_unused_ int far_make(struct serve *s, const char *id, struct cloche_err *e
 struct far *far_find(struct serve *s, const char *id);
 /* Nobody carries its bytes: end it when it has slept. */
 void far_rest(struct far *f);
+/* Start what says which rooms can be had here; as long as it runs it counts as a room. Return a
+ * socket to it, or negative. */
+int far_probe(struct serve *s, struct far **ret, struct cloche_err *err);
 void far_end(struct far *f);
 /* End all, and wait for that. */
 void far_end_all(struct serve *s);
 
 /* --- join.c: their bytes --- */
-/* Carry the room's bytes over a WebSocket, in place of whoever did. first: what is to be
- * written before, came: what has been read behind the request. The client is taken if that works.
- */
-_warn_unused_ int join_begin(
-	struct far *f, int client, struct str first, struct str came, struct cloche_err *err);
+/* Carry a room's bytes over a WebSocket, in place of whoever did. first: what is to be written
+ * before, came: what has been read behind the request. Both sockets are taken if that works. Return
+ * 0 or -errno. */
+struct join_how {
+	int room, client;
+	struct str first, came;
+};
+_warn_unused_ int join_begin(struct far *f, const struct join_how *how);
 void join_end(struct join *j);
 
 /* --- conn.c: HTTP --- */
