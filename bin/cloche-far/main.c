@@ -41,6 +41,26 @@ static bool far_is_init(const char *name)
 	return strcmp(name, "init") == 0 || strcmp(name, "cloche-init") == 0;
 }
 
+/* What is started where a room is, or will be. */
+static int far_be_there(int argc, char **argv)
+{
+	const char *verb = argc > 1 ? argv[1] : "";
+
+	if (argc == 2 && strcmp(verb, "serve-files") == 0)
+		return farside_files();
+	if (argc == 2 && strcmp(verb, "probe") == 0)
+		return farside_probe();
+	if (argc == 3 && strcmp(verb, "start") == 0)
+		return farside_start(argv[2]);
+	if (argc == 4 && strcmp(verb, "hold") == 0)
+		return farside_hold(argv[2], strcmp(argv[3], "rooms") == 0);
+	if (argc == 3 && strcmp(verb, "attach") == 0)
+		return farside_attach(argv[2]);
+	if (argc == 3 && strcmp(verb, "reap") == 0)
+		return farside_reap(argv[2]);
+	return far_usage();
+}
+
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
@@ -53,17 +73,7 @@ int main(int argc, char **argv)
 		return keep_lead(argv[2], argv[3]);
 	if (argc == 2 && strcmp(verb, "relay") == 0)
 		return far_relay_program();
-	if (argc == 2 && strcmp(verb, "serve-files") == 0)
-		return farside_files();
-	if (argc == 2 && strcmp(verb, "probe") == 0)
-		return farside_probe();
-	if (argc == 3 && strcmp(verb, "start") == 0)
-		return farside_start(argv[2]);
-	if (argc == 3 && strcmp(verb, "attach") == 0)
-		return farside_attach(argv[2]);
-	if (argc == 3 && strcmp(verb, "reap") == 0)
-		return farside_reap(argv[2]);
 	if (strcmp(verb, "serve") == 0)
 		return farserve_program(argc - 2, argv + 2);
-	return far_usage();
+	return far_be_there(argc, argv);
 }

@@ -12,7 +12,7 @@ enum {
 };
 
 struct answer_sandbox {
-	char id[PLACE_ID_MAX + 1], domain[PLACE_HOST_MAX + 1];
+	char id[PLACE_ID_MAX + 1], domain[URL_HOST_MAX + 1];
 	char token[ANSWER_TOKEN_MAX + 1]; /* "": it needs none */
 };
 

@@ -2,10 +2,11 @@
 #pragma once
 /* Where a service that speaks E2B's protocol is, and the words that are part of addresses there. */
 
+#include "asked/url.h"
 #include "base/buf.h"
 #include "base/err.h"
 
-enum { PLACE_TEXT_MAX = 512, PLACE_ID_MAX = 128, PLACE_HOST_MAX = 253 };
+enum { PLACE_TEXT_MAX = URL_TEXT_MAX, PLACE_ID_MAX = 128 };
 
 /* Borrows the text that it was read from. */
 struct place {

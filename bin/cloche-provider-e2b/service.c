@@ -1,49 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service.h"
-#include "base/fd.h"
 #include "config.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_MAX = 64 * 1024, CONNECT_MSEC = 10000, KEY_FILE_MAX = 4096, URL_MAX = 2048 };
+enum { HEAD_MAX = 64 * 1024, CONNECT_MSEC = 10000, URL_MAX = 2048 };
 enum { POLL_MSEC = 1000 };
 
 #define KEY_FIELD "X-API-Key: "
 
 /* --- the key --- */
 
-static int service_take_key(struct service *s, struct str key, struct cloche_err *err)
-{
-	key = str_trim(str_next_line(&key));
-	if (!key.n || key.n > SERVICE_KEY_MAX || !str_is_visible(key)) {
-		err_set(err, E_USAGE, "what is given as the service's key is none");
-		err_hint(err, "E2B_API_KEY, or the first line of the file E2B_API_KEY_FILE, is "
-			      "the key of your team (e2b_...)");
-		return -E_USAGE;
-	}
-	snprintf(s->key, sizeof(s->key), KEY_FIELD "%.*s", STR_FMT(key));
-	return 0;
-}
-
 static int service_find_key(struct service *s, struct cloche_err *err)
 {
-	const char *key = getenv("E2B_API_KEY"), *file = getenv("E2B_API_KEY_FILE");
-	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(KEY_FILE_MAX);
-	int r;
+	char key[KEY_MAX + 1];
+	int r = key_find(
+		"E2B_API_KEY", "E2B_API_KEY_FILE", "the key of your team (e2b_...)", key, err);
 
-	if (key && *key)
-		return service_take_key(s, str_from(key), err);
-	if (!file || !*file) {
-		err_set(err, E_USAGE, "there is no key for the service");
-		err_hint(err, "set E2B_API_KEY to the key of your team, or E2B_API_KEY_FILE to "
-			      "the path of a file that has it");
-		return -E_USAGE;
-	}
-	r = fd_read_file(AT_FDCWD, file, &text, err);
-	return r < 0 ? r : service_take_key(s, buf_str(&text), err);
+	if (r == 0)
+		snprintf(s->key, sizeof(s->key), KEY_FIELD "%s", key);
+	explicit_bzero(key, sizeof(key));
+	return r;
 }
 
 int service_init(struct service *ret, const char *place, struct cloche_err *err)

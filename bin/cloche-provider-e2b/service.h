@@ -4,14 +4,13 @@
  * environment, and nothing leads elsewhere. */
 
 #include "answer.h"
+#include "asked/key.h"
 #include <curl/curl.h>
-
-enum { SERVICE_KEY_MAX = 512 };
 
 struct service {
 	struct place place;
 	CURLM *multi;
-	char key[sizeof("X-API-Key: ") + SERVICE_KEY_MAX]; /* a line of a head */
+	char key[sizeof("X-API-Key: ") + KEY_MAX + 1]; /* a line of a head */
 };
 
 /* place: of the request, or NULL. Fail if there is no key. */

@@ -65,10 +65,10 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
  *                 subprocess if nothing else works. Other names are programs of other providers:
  *                 the NAME of cloche-provider-NAME in a directory of $CLOCHE_PROVIDER_PATH, or an
  *                 absolute path (docs/design/provider-protocol.md; docs/design/providers.md says
- *                 what each provider can do). "e2b" and "cloudflare" are known names, but a run
- *                 with one of them fails with CLOCHE_E_UNSUPPORTED in this version.
+ *                 what each provider can do).
  *   place         where "ssh" makes the room: what ssh(1) takes as its destination; for
- *                 "kubernetes", CONTEXT or CONTEXT/NAMESPACE of kubectl; for other
+ *                 "kubernetes", CONTEXT or CONTEXT/NAMESPACE of kubectl; for "e2b" and
+ *                 "cloudflare", the service, which has to be named; for other
  *                 providers in their own words, at most 512 bytes. One without places refuses it.
  *   root          "host", the path of a directory, or "image:NAME" for a stored image
  *                 (cloche/image.h; CLOCHE_E_NOT_FOUND). An image's variables, working directory and

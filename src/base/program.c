@@ -97,13 +97,19 @@ bool program_is_engine_setting(struct str name)
 	/* These lead to a person's keys, and hold none: an engine may be asked by ssh, and kubectl
 	 * may ask a cloud's own program who the person is. */
 	static const struct str names[] = {STR("REGISTRY_AUTH_FILE"), STR("SSH_AUTH_SOCK"),
-		STR("KUBECONFIG"), STR("E2B_API_KEY_FILE"), STR("AWS_PROFILE"),
-		STR("AWS_CONFIG_FILE"), STR("AWS_SHARED_CREDENTIALS_FILE"), STR("AZURE_CONFIG_DIR"),
-		STR("CLOUDSDK_CONFIG"), STR("CLOUDSDK_ACTIVE_CONFIG_NAME"),
+		STR("KUBECONFIG"), STR("E2B_API_KEY_FILE"), STR("CLOCHE_CLOUDFLARE_TOKEN_FILE"),
+		STR("AWS_PROFILE"), STR("AWS_CONFIG_FILE"), STR("AWS_SHARED_CREDENTIALS_FILE"),
+		STR("AZURE_CONFIG_DIR"), STR("CLOUDSDK_CONFIG"), STR("CLOUDSDK_ACTIVE_CONFIG_NAME"),
 		STR("GOOGLE_APPLICATION_CREDENTIALS")};
 
 	return str_starts(name, STR("DOCKER_")) || str_starts(name, STR("CONTAINER")) ||
 	       str_is_one_of(name, names, ARRAY_SIZE(names));
+}
+
+/* What opens a service is for those alone who ask it. */
+static bool program_is_service_key(struct str name)
+{
+	return str_eq(name, STR("E2B_API_KEY")) || str_eq(name, STR("CLOCHE_CLOUDFLARE_TOKEN"));
 }
 
 char **program_env(char *const *env)
@@ -123,7 +129,7 @@ char **program_env(char *const *env)
 			keep |= str_eq(name, str_from(names[k]));
 		for (size_t k = 0; k < ARRAY_SIZE(prefixes); k++)
 			keep |= str_starts(name, str_from(prefixes[k]));
-		if (keep && strv_add(&kept, var) < 0)
+		if (keep && !program_is_service_key(name) && strv_add(&kept, var) < 0)
 			return NULL;
 	}
 	return TAKE_PTR(kept);
@@ -131,14 +137,16 @@ char **program_env(char *const *env)
 
 int program_env_add_service(char ***to, char *const *env)
 {
-	static const struct str names[] = {STR("E2B_API_KEY"), STR("HTTPS_PROXY"),
-		STR("https_proxy"), STR("ALL_PROXY"), STR("all_proxy"), STR("NO_PROXY"),
-		STR("no_proxy")};
+	static const struct str proxies[] = {STR("HTTPS_PROXY"), STR("https_proxy"),
+		STR("ALL_PROXY"), STR("all_proxy"), STR("NO_PROXY"), STR("no_proxy")};
 
 	for (size_t i = 0; env && env[i]; i++) {
 		struct str var = str_from(env[i]);
 
-		if (str_is_one_of(str_prefix(var, str_chr(var, '=')), names, ARRAY_SIZE(names)) &&
+		struct str name = str_prefix(var, str_chr(var, '='));
+
+		if ((program_is_service_key(name) ||
+			    str_is_one_of(name, proxies, ARRAY_SIZE(proxies))) &&
 			strv_add(to, var) < 0)
 			return -ENOMEM;
 	}

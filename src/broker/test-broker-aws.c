@@ -3,9 +3,9 @@
  * (INV-SECRET-SCOPE). */
 #include "aws/request.h"
 #include "broker/testing.h"
+#include "http/ws.h"
 #include "secrets/secret_set.h"
 #include "tls/testing.h"
-#include "tls/websocket.h"
 
 #include <stdio.h>
 #include <sys/wait.h>
@@ -32,12 +32,12 @@ struct setting {
 static void answer(struct test_conn *c, struct str head)
 {
 	size_t key = str_find(head, STR("Sec-WebSocket-Key: "));
-	char accept[TLS_WEBSOCKET_ACCEPT], text[256];
+	char accept[WS_ACCEPT_LEN + 1], text[256];
 
 	snprintf(text, sizeof(text),
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
 	if (key < head.n) {
-		tls_websocket_accept(str_prefix(str_from_index(head, key + 19), 24), accept);
+		ws_accept(str_prefix(str_from_index(head, key + 19), 24), accept);
 		snprintf(text, sizeof(text),
 			"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 			"Connection: upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",

@@ -3,7 +3,6 @@
  * for, each of which may have a whole window. */
 #include "broker/testing.h"
 #include "http/ws.h"
-#include "tls/websocket.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -35,14 +34,14 @@ struct listener {
 static size_t write_head(char ret[HEAD], struct str request)
 {
 	size_t key = str_find(request, STR("Sec-WebSocket-Key: ")) + 19;
-	char accept[TLS_WEBSOCKET_ACCEPT];
+	char accept[WS_ACCEPT_LEN + 1];
 	struct ws_frame f = {.fin = true, .opcode = WS_BINARY, .length = BODY};
 	int n;
 
 	if (key > request.n)
 		return (size_t)snprintf(
 			ret, HEAD, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BODY);
-	tls_websocket_accept(str_prefix(str_from_index(request, key), WS_KEY_LEN), accept);
+	ws_accept(str_prefix(str_from_index(request, key), WS_KEY_LEN), accept);
 	n = snprintf(ret, HEAD,
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 		"Connection: upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",

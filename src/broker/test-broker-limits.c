@@ -4,7 +4,6 @@
 #include "broker/test-seen.h"
 #include "http/ws.h"
 #include "ipc/helper.h"
-#include "tls/websocket.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -272,14 +271,14 @@ static void test_small_chunks(void)
 static int accept_websocket(void)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	char request[4096], accept[TLS_WEBSOCKET_ACCEPT], answer[512];
+	char request[4096], accept[WS_ACCEPT_LEN + 1], answer[512];
 	ssize_t n = read(fd, request, sizeof(request));
 	struct str key;
 
 	must(n > 0);
 	key = str_make(request, (size_t)n);
 	key = str_from_index(key, str_find(key, STR("Sec-WebSocket-Key: ")) + 19);
-	tls_websocket_accept(str_prefix(key, WS_KEY_LEN), accept);
+	ws_accept(str_prefix(key, WS_KEY_LEN), accept);
 	snprintf(answer, sizeof(answer),
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 		"Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",

@@ -9,7 +9,6 @@
 #include "broker/testing.h"
 #include "http/ws.h"
 #include "ipc/helper.h"
-#include "tls/websocket.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -80,11 +79,11 @@ static const struct str pieces[] = {
 static bool upgrade(struct test_conn *c, struct str head)
 {
 	size_t key = str_find(head, STR("Sec-WebSocket-Key: ")) + 19;
-	char accept[TLS_WEBSOCKET_ACCEPT], answer[256];
+	char accept[WS_ACCEPT_LEN + 1], answer[256];
 
 	if (key > head.n)
 		return true;
-	tls_websocket_accept(str_prefix(str_from_index(head, key), WS_KEY_LEN), accept);
+	ws_accept(str_prefix(str_from_index(head, key), WS_KEY_LEN), accept);
 	snprintf(answer, sizeof(answer),
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 		"Connection: upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "broker/test-seen.h"
 #include "http/ws.h"
-#include "tls/websocket.h"
 
 #include <stdio.h>
 
@@ -139,13 +138,13 @@ static void test_tunnel(void)
 static int accept_websocket(int listener)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	char accept[TLS_WEBSOCKET_ACCEPT], bytes[4096], answer[256];
+	char accept[WS_ACCEPT_LEN + 1], bytes[4096], answer[256];
 	ssize_t n = read(fd, bytes, sizeof(bytes));
 	struct str head = str_make(bytes, n > 0 ? (size_t)n : 0);
 	size_t key = str_find(head, STR("Sec-WebSocket-Key: ")) + 19;
 
 	must(key < head.n);
-	tls_websocket_accept(str_prefix(str_from_index(head, key), WS_KEY_LEN), accept);
+	ws_accept(str_prefix(str_from_index(head, key), WS_KEY_LEN), accept);
 	snprintf(answer, sizeof(answer),
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 		"Connection: upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",

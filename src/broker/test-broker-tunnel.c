@@ -3,7 +3,6 @@
 #include "broker/testing.h"
 #include "http/ws.h"
 #include "tls/testing.h"
-#include "tls/websocket.h"
 
 #include <stdio.h>
 #include <sys/wait.h>
@@ -43,15 +42,14 @@ static void take(struct test_conn *c, struct buf *to, bool head)
 static void serve(struct test_conn *c, void *arg)
 {
 	struct origin *o = arg;
-	char accept[TLS_WEBSOCKET_ACCEPT], answer[256];
+	char accept[WS_ACCEPT_LEN + 1], answer[256];
 	size_t key, end;
 
 	take(c, &o->head, true);
 	end = end_of_head(&o->head) + 4;
 	test_need(buf_add_str(&o->rest, str_from_index(buf_str(&o->head), end)) == 0);
 	key = str_find(buf_str(&o->head), STR("Sec-WebSocket-Key: ")) + 19;
-	tls_websocket_accept(
-		str_prefix(str_from_index(buf_str(&o->head), key), WS_KEY_LEN), accept);
+	ws_accept(str_prefix(str_from_index(buf_str(&o->head), key), WS_KEY_LEN), accept);
 	snprintf(answer, sizeof(answer),
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 		"Connection: upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",

@@ -18,7 +18,6 @@
 #include "http/valid.h"
 #include "http/ws.h"
 #include "ipc/netchan.h"
-#include "tls/websocket.h"
 
 #include <errno.h>
 
@@ -38,7 +37,7 @@ struct websocket {
 	uint64_t at;         /* bytes of the current payload that were sent */
 	struct buf out;      /* of the origin's frames, towards the gateway */
 	uint16_t close_code; /* of the close frame that came first */
-	char accept[TLS_WEBSOCKET_ACCEPT];
+	char accept[WS_ACCEPT_LEN + 1];
 };
 
 static struct websocket *websocket_of(const struct stream *s)
@@ -129,7 +128,7 @@ static int websocket_begin(struct stream *s)
 		{"sec-websocket-accept", 20}};
 	struct websocket *w = calloc(1, sizeof(*w));
 	struct http_fields *f = &s->head.fields;
-	char key[TLS_WEBSOCKET_KEY];
+	char key[WS_KEY_LEN + 1];
 	int r;
 
 	if (!w)
@@ -140,8 +139,8 @@ static int websocket_begin(struct stream *s)
 	s->filter[CHAIN_WEBSOCKET] = w;
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
 		http_fields_remove(f, ours[i]);
-	tls_websocket_key(key);
-	tls_websocket_accept(str_from(key), w->accept);
+	ws_make_key(key);
+	ws_accept(str_from(key), w->accept);
 	r = http_fields_set(f, STR("Upgrade"), STR("websocket"));
 	if (r == 0)
 		r = http_fields_set(f, STR("Sec-WebSocket-Version"), STR("13"));

@@ -67,8 +67,6 @@ static int set_provider(const struct reading *r, const struct value *v, struct c
 	if (provider_name_choose(v->text, &name, &why) == 0)
 		return sandbox_set_provider(r->sb, name, err);
 	err_set(err, E_USAGE, PREFIX "%s=%s: %.400s", v->name, v->text, why.message);
-	if (why.code == E_UNSUPPORTED)
-		err_hint(err, "%s", why.hint);
 	err_hint(err, "unset it, or use --provider native, which needs no engine");
 	return -E_USAGE;
 }

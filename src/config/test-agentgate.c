@@ -133,10 +133,9 @@ static void ranges_end_where_they_end(void)
 
 static void what_cannot_be_is_refused(void)
 {
-	static const char *const rows[][2] = {{"SANDBOX_PROVIDER", "cloudflare"},
-		{"SANDBOX_PROVIDER", "no such"}, {"SANDBOX_NETWORK", "bridge"},
-		{"SANDBOX_NETWORK_MODE", "host"}, {"SANDBOX_DISK_MB", "1"}, {"SANDBOX_USER", ":"},
-		{"SDK_ENABLE_SANDBOX", "maybe"}};
+	static const char *const rows[][2] = {{"SANDBOX_PROVIDER", "no such"},
+		{"SANDBOX_NETWORK", "bridge"}, {"SANDBOX_NETWORK_MODE", "host"},
+		{"SANDBOX_DISK_MB", "1"}, {"SANDBOX_USER", ":"}, {"SDK_ENABLE_SANDBOX", "maybe"}};
 	struct agentgate a;
 	char full[64];
 
@@ -192,7 +191,7 @@ static void options_take_their_place(void)
 	must(sb != NULL);
 	forget_all();
 	set("SANDBOX_TIMEOUT", "90");
-	set("SANDBOX_PROVIDER", "cloudflare");
+	set("SANDBOX_PROVIDER", "no such");
 	set("SANDBOX_MEMORY_MB", "300");
 	set("SANDBOX_NETWORK", "none");
 	set("MAX_CONCURRENT_RUNS", "of no interest to one sandbox");

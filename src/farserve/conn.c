@@ -4,10 +4,10 @@
  * which it has to be done, whatever the client does meanwhile. If there are as many connections as
  * there may be, a new one takes the place of the one that has been waited for longest, so whoever
  * opens many and says nothing keeps nobody away. */
+#include "farserve/conn.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sha256.h"
-#include "farserve/serve.h"
 #include "http/h1_write.h"
 
 #include <errno.h>
@@ -24,32 +24,6 @@ enum {
 	CONN_WRITE_USEC = 120 * USEC_PER_SEC,
 	CONN_LINGER_USEC = 2 * USEC_PER_SEC,
 	CONN_LISTEN_AGAIN_USEC = 100 * USEC_PER_MSEC,
-};
-
-enum conn_state {
-	CONN_HEAD,
-	CONN_BODY,
-	CONN_RUNS,    /* the code runs */
-	CONN_WRITES,  /* an answer is on its way */
-	CONN_LINGERS, /* until the client has read the answer; what it sends is dropped */
-	CONN_OVER,    /* will be freed */
-};
-
-struct conn {
-	struct conn *prev, *next;
-	struct serve *serve;
-	struct loop_io io;
-	struct loop_timer timer;
-	struct loop_job end;
-	int fd;
-	enum conn_state state;
-	struct http_head head;
-	struct h1_parser parser;
-	struct http_body body;
-	struct buf in, text, out; /* not yet read; the body; not yet written */
-	size_t held;              /* of serve.output, until the answer is written */
-	struct run *run;
-	bool closes; /* after the answer */
 };
 
 /* --- its end --- */
@@ -83,7 +57,7 @@ static void conn_on_end(struct loop_job *job)
 	conn_listen(s);
 }
 
-static void conn_end(struct conn *c)
+void conn_end(struct conn *c)
 {
 	struct run *r = c->run;
 
@@ -180,7 +154,7 @@ static int conn_put(struct conn *c, unsigned status, const char *type, struct st
 	return r < 0 || to_head ? r : buf_add_str(&c->out, text);
 }
 
-static void conn_answer(struct conn *c, unsigned status, const char *type, struct str text)
+void conn_answer(struct conn *c, unsigned status, const char *type, struct str text)
 {
 	/* What is left of the request would be taken for the next one. */
 	c->closes = c->closes || c->state == CONN_HEAD || c->state == CONN_BODY;
@@ -193,12 +167,12 @@ static void conn_answer(struct conn *c, unsigned status, const char *type, struc
 	conn_allow(c, CONN_WRITE_USEC);
 }
 
-static void conn_answer_text(struct conn *c, unsigned status, const char *text)
+void conn_answer_text(struct conn *c, unsigned status, const char *text)
 {
 	conn_answer(c, status, "text/plain;charset=UTF-8", str_from(text));
 }
 
-static void conn_answer_error(struct conn *c, unsigned status, const char *why)
+void conn_answer_error(struct conn *c, unsigned status, const char *why)
 {
 	struct buf text = BUF_INIT(16 * 1024);
 
@@ -269,6 +243,8 @@ static bool conn_is_browser(struct conn *c)
 	return !c->serve->has_token && http_fields_count(&c->head.fields, STR("Origin"));
 }
 
+/* --- routes --- */
+
 static void conn_begin_body(struct conn *c)
 {
 	if (c->head.flags & HTTP_HAS_LENGTH && c->head.content_length > ASK_BODY_MAX) {
@@ -297,7 +273,10 @@ static void conn_route(struct conn *c)
 			STR("{\"status\":\"ok\",\"runtime\":\"cloche\"}"));
 	else if (!conn_has_token(c))
 		conn_answer_text(c, 401, "Unauthorized\n");
-	else if (!str_eq(method, STR("POST")) || !str_eq(path, STR("/execute")))
+	else if (str_eq(path, STR("/far")) && !conn_is_browser(c))
+		conn_route_far(c, method);
+	else if (!str_eq(path, STR("/far")) &&
+		 (!str_eq(method, STR("POST")) || !str_eq(path, STR("/execute"))))
 		conn_answer_text(c, 404, "Not Found");
 	else if (conn_is_browser(c))
 		conn_answer_text(c, 403, "pages of a browser are not answered without a token\n");
@@ -401,7 +380,7 @@ static void conn_read(struct conn *c)
 	conn_process(c);
 }
 
-static void conn_on_io(struct loop_io *io, uint32_t events)
+void conn_on_io(struct loop_io *io, uint32_t events)
 {
 	struct conn *c = container_of(io, struct conn, io);
 

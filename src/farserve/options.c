@@ -20,6 +20,7 @@ const char options_help[] =
 	"  POST /execute?session=NAME\n"
 	"                 keeps the room, and so its files, for the next call with this name;\n"
 	"                 without a name each call has a room of its own\n"
+	"  /far           is for \"cloche run --provider cloudflare --place http://ADDR:PORT\"\n"
 	"\n"
 	"  --listen ADDR:PORT  127.0.0.1:8080, [::1]:0 (0: any free port, which is told)\n"
 	"  --token-file FILE   ask for \"Authorization: Bearer TOKEN\"; the file holds the token. "

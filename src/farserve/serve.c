@@ -7,6 +7,7 @@
 #include "base/secmem.h"
 #include "base/sha256.h"
 #include "farserve/program.h"
+#include "farside/fardir.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -175,6 +176,7 @@ static int serve_start(struct serve *s, struct cloche_err *err)
 		return err_sys(err, -r, "begin to serve");
 	r = serve_open_listener(s, err);
 	session_sweep();
+	fardir_sweep();
 	if (r == 0)
 		r = serve_choose(s, &words, err);
 	if (r == 0) {
@@ -206,6 +208,7 @@ int farserve_program(int argc, char **argv)
 	}
 	r = loop_run(s.loop);
 	conn_end_all(&s);
+	far_end_all(&s);
 	session_end_all(&s);
 	return r < 0;
 }

@@ -6,6 +6,7 @@
 #include "farserve/options.h"
 #include "http/body.h"
 #include "http/h1.h"
+#include "http/wsbytes.h"
 #include "ipc/chan.h"
 #include "loop/loop.h"
 #include "manager/own.h"
@@ -58,6 +59,32 @@ struct session {
 	struct run *runs;
 };
 
+/* A far room, which a process of its own holds. */
+struct far {
+	struct far *prev, *next;
+	struct serve *serve;
+	char id[ASK_NAME_MAX + 1];
+	int owner; /* its end ends the room; -1: it has been ended */
+	pid_t pid;
+	int pidfd;
+	struct loop_io ended;
+	struct loop_timer sleep;
+	struct join *join; /* whoever carries its bytes */
+};
+
+/* A connection that has become a WebSocket. */
+struct join {
+	struct serve *serve;
+	struct far *far;  /* NULL: it has another carrier, or is gone */
+	int client, room; /* their sockets */
+	struct loop_io client_io, room_io;
+	struct loop_timer late;
+	struct loop_job end;
+	struct wsbytes ws;
+	struct buf to_client, to_room;
+	bool room_ended;
+};
+
 struct serve {
 	struct options options;
 	struct loop *loop;
@@ -69,7 +96,8 @@ struct serve {
 	struct loop_timer listen_again;
 	char self[PATH_MAX];
 	struct session *sessions;
-	unsigned sessions_n;
+	unsigned sessions_n, fars_n; /* together: rooms */
+	struct far *fars;
 	struct conn *conns;
 	unsigned conns_n;
 	size_t output; /* bytes of all runs and unsent answers */
@@ -104,6 +132,31 @@ _warn_unused_ bool run_on_frame(struct session *x, struct chan_frame *f);
 void run_forsake(struct run *r);
 /* The room is gone: tell who waits. */
 void run_lose_all(struct session *x);
+
+/* --- far.c: far rooms (docs/design/far.md) --- */
+/* Make what holds a room of this id. E_BUSY: there is one. E_LIMIT: there are too many rooms. */
+_warn_unused_ int far_make(struct serve *s, const char *id, struct cloche_err *err);
+/* Return the room of this id, or NULL. */
+struct far *far_find(struct serve *s, const char *id);
+/* Nobody carries its bytes: end it when it has slept. */
+void far_rest(struct far *f);
+/* Start what says which rooms can be had here; as long as it runs it counts as a room. Return a
+ * socket to it, or negative. */
+int far_probe(struct serve *s, struct far **ret, struct cloche_err *err);
+void far_end(struct far *f);
+/* End all, and wait for that. */
+void far_end_all(struct serve *s);
+
+/* --- join.c: their bytes --- */
+/* Carry a room's bytes over a WebSocket, in place of whoever did. first: what is to be written
+ * before, came: what has been read behind the request. Both sockets are taken if that works. Return
+ * 0 or -errno. */
+struct join_how {
+	int room, client;
+	struct str first, came;
+};
+_warn_unused_ int join_begin(struct far *f, const struct join_how *how);
+void join_end(struct join *j);
 
 /* --- conn.c: HTTP --- */
 void conn_listen(struct serve *s);

@@ -208,10 +208,10 @@ static int session_new(
 	struct session *x;
 	int r;
 
-	if (s->sessions_n >= s->options.sessions_max)
+	if (s->sessions_n + s->fars_n >= s->options.sessions_max)
 		return err_set(err, E_LIMIT,
-			"there are %u sessions already, which is the most at a time",
-			s->sessions_n);
+			"there are %u rooms already, which is the most at a time",
+			s->sessions_n + s->fars_n);
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return err_nomem(err);

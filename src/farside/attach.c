@@ -98,7 +98,7 @@ _noreturn_ static void attach_hold(const char *id, int dir, int listener)
 	/* Whoever connects to reap the room learns who listens: that has to be this process. */
 	if (fardir_listen_again(listener) < 0)
 		_exit(1);
-	hold_program(id, dir, listener);
+	hold_program(id, &(struct hold_how){.dir = dir, .listener = listener, .owner = -1});
 }
 
 int farside_start(const char *id)
@@ -122,6 +122,22 @@ int farside_start(const char *id)
 	dir = fd_close(dir);
 	listener = fd_close(listener);
 	return farside_attach(id);
+}
+
+int farside_hold(const char *id, bool only_rooms)
+{
+	const struct hold_how how = {.dir = FARSIDE_FD_DIR,
+		.listener = FARSIDE_FD_LISTENER,
+		.owner = FARSIDE_FD_OWNER,
+		.only_rooms = only_rooms};
+
+	for (int fd = FARSIDE_FD_DIR; fd <= FARSIDE_FD_OWNER; fd++)
+		if (fd_set_cloexec(fd, true) < 0)
+			return 1;
+	/* Signals for the service's group are not for us. */
+	if (setsid() < 0 || fardir_listen_again(how.listener) < 0)
+		return 1;
+	hold_program(id, &how);
 }
 
 int farside_attach(const char *id)

@@ -30,14 +30,14 @@ static int fardir_open_rooms(struct cloche_err *err)
 {
 	const char *home = getenv("HOME");
 	char path[PATH_MAX];
+	int r;
 
 	if (!home || home[0] != '/')
 		return err_set(
 			err, E_UNSUPPORTED, "the account there has no home directory (HOME)");
 	snprintf(path, sizeof(path), "%s/.cache/" ROOMS, home);
-	if (fs_mkdirs(path, 0700, err) < 0)
-		return -err->code;
-	return fs_open_private_dir(path, err);
+	r = fs_mkdirs(path, 0700, err);
+	return r < 0 ? r : fs_open_private_dir(path, err);
 }
 
 int fardir_enter_rooms(struct cloche_err *err)

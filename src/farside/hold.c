@@ -367,12 +367,19 @@ static void hold_on_signal(struct loop_io *io, uint32_t events)
 	hold_leave(container_of(io, struct hold, signals));
 }
 
-static int hold_start(struct hold *h, int dir, int listener)
+static void hold_on_owner(struct loop_io *io, uint32_t events)
+{
+	hold_leave(container_of(io, struct hold, owner_io));
+}
+
+static int hold_start(struct hold *h, const struct hold_how *how)
 {
 	sigset_t ends;
 	int fd, e;
 
-	h->dir = dir;
+	h->dir = how->dir;
+	h->owner = how->owner;
+	h->only_rooms = how->only_rooms;
 	h->loop = loop_new();
 	if (!h->loop)
 		return -ENOMEM;
@@ -384,12 +391,14 @@ static int hold_start(struct hold *h, int dir, int listener)
 	fd = loop_signalfd(&ends);
 	e = fd < 0 ? fd : loop_io_add(h->loop, &h->signals, fd, EPOLLIN, hold_on_signal);
 	if (e == 0)
-		e = loop_io_add(h->loop, &h->doors, listener, EPOLLIN, hold_on_door);
+		e = loop_io_add(h->loop, &h->doors, how->listener, EPOLLIN, hold_on_door);
+	if (e == 0 && h->owner >= 0)
+		e = loop_io_add(h->loop, &h->owner_io, h->owner, EPOLLIN, hold_on_owner);
 	hold_be_patient(h, FIRST_USEC);
 	return e;
 }
 
-void hold_program(const char *id, int dir, int listener)
+void hold_program(const char *id, const struct hold_how *how)
 {
 	static struct hold h;
 
@@ -397,7 +406,7 @@ void hold_program(const char *id, int dir, int listener)
 		_exit(1);
 	fd_raise_limit();
 	h.id = id;
-	if (hold_start(&h, dir, listener) < 0)
+	if (hold_start(&h, how) < 0)
 		_exit(1);
 	_exit(loop_run(h.loop) < 0);
 }

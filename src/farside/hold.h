@@ -47,7 +47,10 @@ struct hold {
 
 	struct room_spec spec;
 	bool has_spec;
-	bool in_place; /* the room is the container that it stands in */
+	bool in_place;   /* the room is the container that it stands in */
+	bool only_rooms; /* ... which nobody wants here */
+	int owner;       /* whose end is that of the room; -1: nobody's is */
+	struct loop_io owner_io;
 	char *pem;
 	struct room *room;
 	bool room_dead, is_over, has_failed;
@@ -71,8 +74,13 @@ struct hold {
 };
 
 /* --- hold.c --- */
-/* Hold the room of this id and directory, whose lock is held, and take carriers at the listener. */
-_noreturn_ void hold_program(const char *id, int dir, int listener);
+/* How a room is held, and where (fardir.h); the directory's lock is held. */
+struct hold_how {
+	int dir, listener; /* carriers connect to this */
+	int owner;
+	bool only_rooms;
+};
+_noreturn_ void hold_program(const char *id, const struct hold_how *how);
 /* End everything, and the process. */
 _noreturn_ void hold_leave(struct hold *h);
 /* Tell the near end that the room could not be made, or is lost; then leave. */

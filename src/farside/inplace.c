@@ -26,6 +26,11 @@ int inplace_choose(struct hold *h, struct cloche_err *err)
 
 	if (native_provider.probe(&native_provider, &about, &first) == 0)
 		return 0;
+	if (h->only_rooms)
+		return err_set(err, E_UNSUPPORTED,
+			"no room with namespaces can be made there (%.300s), and the service makes "
+			"no other",
+			first.message);
 	if (landlock_provider.probe(&landlock_provider, &about, &second) < 0) {
 		err_set(err, E_UNSUPPORTED,
 			"no room can be made there: namespaces are refused (%.200s), and the "

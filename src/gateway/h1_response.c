@@ -9,7 +9,7 @@
 #include "gateway/state.h"
 #include "gateway/tunnel.h"
 #include "http/h1_write.h"
-#include "tls/websocket.h"
+#include "http/ws.h"
 
 #include <errno.h>
 
@@ -39,10 +39,10 @@ static bool h1_write_interim(struct exchange *x, struct http_head *head)
 static int h1_answer_handshake(struct h1 *h, struct http_head *out)
 {
 	const struct http_fields *asked = &h->head.fields;
-	char accept[TLS_WEBSOCKET_ACCEPT];
+	char accept[WS_ACCEPT_LEN + 1];
 	int r;
 
-	tls_websocket_accept(http_fields_get(asked, STR("Sec-WebSocket-Key")), accept);
+	ws_accept(http_fields_get(asked, STR("Sec-WebSocket-Key")), accept);
 	http_fields_remove(&out->fields, STR("Sec-WebSocket-Extensions"));
 	r = http_fields_set(&out->fields, STR("Upgrade"), STR("websocket"));
 	if (r == 0)

@@ -2,6 +2,9 @@
 /* Theory of operation: a frame's head is gathered byte by byte, because it is short and what it
  * means depends on its first two bytes; its payload is handed out as views of the input. */
 #include "http/ws.h"
+#include "base/base64.h"
+#include "base/rand.h"
+#include "base/sha1.h"
 #include "base/utf8.h"
 
 #include <endian.h>
@@ -331,4 +334,35 @@ bool ws_is_key(struct str key)
 	return key.n == WS_KEY_LEN && str_ends(key, STR("==")) &&
 	       str_is_all(str_prefix(key, WS_KEY_LEN - 2), STR_LOWER STR_UPPER STR_DIGITS "+/") &&
 	       strchr("AQgw", key.p[WS_KEY_LEN - 3]);
+}
+
+/* Write n bytes in base64 with a terminator. bytes has two more, which are zero: what the
+ * characters of these would be is padding. */
+static void write_base64(const char *bytes, size_t n, char *ret)
+{
+	size_t padding = (3 - n % 3) % 3, length = (n + padding) / 3 * 4;
+
+	base64_inner(str_make(bytes, n + padding), 0, ret);
+	memset(ret + length - padding, '=', padding);
+	ret[length] = '\0';
+}
+
+void ws_accept(struct str key, char ret[WS_ACCEPT_LEN + 1])
+{
+	static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+	char text[WS_KEY_LEN + sizeof(guid)], digest[SHA1_BYTES + 2] = "";
+
+	key = str_prefix(key, WS_KEY_LEN);
+	memcpy(text, key.p, key.n);
+	memcpy(text + key.n, guid, sizeof(guid) - 1);
+	sha1_text(str_make(text, key.n + sizeof(guid) - 1), (uint8_t *)digest);
+	write_base64(digest, SHA1_BYTES, ret);
+}
+
+void ws_make_key(char ret[WS_KEY_LEN + 1])
+{
+	char bytes[16 + 2] = "";
+
+	rand_bytes(bytes, 16);
+	write_base64(bytes, 16, ret);
 }

@@ -28,7 +28,8 @@ enum {
 	WS_MESSAGE_MAX = 64 * 1024 * 1024, /* of all frames of one message together */
 	WS_CONTROL_MAX = 125,
 	WS_HEAD_MAX = 14,
-	WS_KEY_LEN = 24, /* of Sec-WebSocket-Key */
+	WS_KEY_LEN = 24,    /* of Sec-WebSocket-Key */
+	WS_ACCEPT_LEN = 28, /* of Sec-WebSocket-Accept */
 };
 
 /* Whose frames they are: a client masks them, a server does not. */
@@ -105,3 +106,7 @@ void ws_mask(char *p, size_t n, const unsigned char mask[4], uint64_t at);
 
 /* Whether key is the base64 of 16 bytes, as RFC 6455 4.1 requires. */
 bool ws_is_key(struct str key);
+/* Write the answer to a key of that form, with a terminator (RFC 6455 4.2.2). */
+void ws_accept(struct str key, char ret[WS_ACCEPT_LEN + 1]);
+/* Write a new key, with a terminator. */
+void ws_make_key(char ret[WS_KEY_LEN + 1]);

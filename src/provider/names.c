@@ -28,9 +28,6 @@ static const struct {
 	{"srt", "native"}, /* with the rules of a settings file: sandbox/srt.c */
 };
 
-/* Providers of other versions, or of third-party programs. */
-static const char *const names_lacking[] = {"cloudflare"};
-
 static struct {
 	char *name, *path;
 } registered[REGISTERED_MAX];
@@ -59,7 +56,7 @@ const char *provider_isolation(const char *name)
 
 bool provider_asks_service(const char *name)
 {
-	return strcmp(name, "e2b") == 0;
+	return strcmp(name, "e2b") == 0 || strcmp(name, "cloudflare") == 0;
 }
 
 bool provider_is_elsewhere(const char *name)
@@ -229,8 +226,6 @@ int provider_name_find(const char *named, const char **ret, struct cloche_err *e
 	*ret = find_in(names_here, ARRAY_SIZE(names_here), named);
 	if (!*ret)
 		*ret = find_alias(named);
-	if (!*ret)
-		*ret = find_in(names_lacking, ARRAY_SIZE(names_lacking), named);
 	if (!*ret && (named[0] == '/' || is_program_name(named))) {
 		_cleanup_(freep) char *path = provider_program_find(named, NULL);
 
@@ -246,21 +241,10 @@ int provider_name_find(const char *named, const char **ret, struct cloche_err *e
 
 int provider_name_choose(const char *name, const char **ret, struct cloche_err *err)
 {
-	_cleanup_(freep) char *path = NULL;
 	int r = provider_name_find(name, &name, err);
 
 	if (r < 0)
 		return r;
-	if (find_in(names_lacking, ARRAY_SIZE(names_lacking), name) &&
-		!(path = provider_program_find(name, NULL))) {
-		err_set(err, E_UNSUPPORTED, "provider %s is not part of this version", name);
-		err_hint(err,
-			"for a room elsewhere use --provider ssh --place HOST, or a "
-			"program " PROVIDER_PROGRAM
-			"%s of your own; for one here use --provider %s",
-			name, names_here[0]);
-		return -E_UNSUPPORTED;
-	}
 	/* A registered name is known to this process alone. */
 	*ret = registered_path(name) ? registered_path(name) : name;
 	return 0;

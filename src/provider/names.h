@@ -9,7 +9,8 @@
 #include <stdbool.h>
 
 #define PROVIDERS(F) F(native) F(landlock) F(subprocess)
-#define PROVIDER_PROGRAMS(F) F(podman) F(docker) F(nerdctl) F(ssh) F(kubernetes) F(e2b)
+#define PROVIDER_PROGRAMS(F)                                                                       \
+	F(podman) F(docker) F(nerdctl) F(ssh) F(kubernetes) F(e2b) F(cloudflare)
 
 /* "auto", but no room at all if none of those works (--allow-unsandboxed). */
 #define PROVIDER_AUTO_OR_NONE "auto+subprocess"
@@ -50,11 +51,10 @@ _warn_unused_ int provider_names_add_others(char ***names);
 
 /* Resolve a provider's name as the user gives it: "auto" stays, and an alias becomes the name that
  * it stands for. The name or absolute path of another program is returned as it is. *ret is static,
- * or `named` itself. Fail with E_USAGE and the list if the name is unknown; a name that only other
- * versions have counts as known. */
+ * or `named` itself. Fail with E_USAGE and the list if the name is unknown. */
 _warn_unused_ int provider_name_find(const char *named, const char **ret, struct cloche_err *err);
 
-/* The same for a provider that will be used: fail with E_UNSUPPORTED if this version lacks it. */
+/* The same for a provider that will be used: a registered name becomes its program's path. */
 _warn_unused_ int provider_name_choose(const char *name, const char **ret, struct cloche_err *err);
 
 /* Let this name stand for a program (an absolute path) from here on, in this process. name: 1 to 32

@@ -298,8 +298,6 @@ static void a_named_one_is_the_only_one(void)
 	check_choice("none", none, "subprocess!", 0, NULL);
 	check_choice("docker", how, "docker!", E_DENIED, "no room of docker");
 	check_choice("podman", missing, "", E_NOT_FOUND, "not installed");
-	check_choice("cloudflare", none, "", E_UNSUPPORTED,
-		"provider cloudflare is not part of this version");
 }
 
 int main(void)

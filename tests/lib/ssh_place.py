@@ -79,9 +79,13 @@ class Relay:
         while True:
             try:
                 near, _ = self.listener.accept()
-                far = socket.create_connection(("127.0.0.1", self.port))
             except OSError:
                 return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.port))
+            except OSError:  # nobody is there now
+                near.close()
+                continue
             stalled = threading.Event()
             with self.lock:
                 self.sockets.append((near, far, stalled))

@@ -71,10 +71,24 @@ async function bodyOf(request) {
   return new Blob(pieces).arrayBuffer();
 }
 
+/** A far room of cloche, in a container of its own: it is made, joined by a WebSocket, and removed. */
+async function far(request, env, url) {
+  const joins = (request.headers.get("Upgrade") ?? "").toLowerCase() === "websocket";
+  if (request.method === "GET" && !joins) return Response.json({ success: true });
+  if (!["GET", "POST", "DELETE"].includes(request.method)) return new Response("Not Found", { status: 404 });
+  if (!url.searchParams.has("session")) throw new Refusal(400, "session has to be the id of a far room");
+  const name = sessionOf(url);
+  const headers = { "Cloche-Version": request.headers.get("Cloche-Version") ?? "" };
+  if (request.method === "GET") headers.Upgrade = "websocket";
+  const isolator = env.ISOLATOR.get(env.ISOLATOR.idFromName(name));
+  return isolator.fetch("http://isolator/far/" + name, { method: request.method, headers });
+}
+
 async function route(request, env) {
   const url = new URL(request.url);
   if (request.method === "GET" && url.pathname === "/health") return Response.json({ status: "ok" });
   await authorize(request, env);
+  if (url.pathname === "/far") return far(request, env, url);
   if (request.method !== "POST" || url.pathname !== "/execute") return new Response("Not Found", { status: 404 });
   const name = sessionOf(url);
   const body = await bodyOf(request);
@@ -129,7 +143,9 @@ export class Isolator extends DurableObject {
   async fetch(request) {
     this.calls++;
     try {
-      const name = new URL(request.url).pathname.slice(1);
+      const path = new URL(request.url).pathname.split("/");
+      const name = path.pop();
+      if (path.length > 1) return await this.far(request, name);
       await this.keep(name);
       try {
         return await this.execute(await request.arrayBuffer(), request.signal);
@@ -152,12 +168,30 @@ export class Isolator extends DurableObject {
   }
 
   async execute(body, signal) {
-    const token = await this.wake();
-    const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
+    const headers = { "Content-Type": "application/json" };
+    return this.ask(await this.wake(), "/execute?session=main", { method: "POST", headers, body, signal });
+  }
+
+  /** The room is made when it is asked for, and never by who comes back to it. Its container ends with it. */
+  async far(request, name) {
+    const { method, headers } = request;
+    if (method === "DELETE") {
+      await this.end(name);
+      return Response.json({ success: true });
+    }
+    if (method === "GET" && !this.ctx.container?.running) throw new Refusal(410, "the room is gone");
+    await this.keep(name);
+    const answer = await this.ask(await this.wake(), "/far?session=" + name, { method, headers: Object.fromEntries(headers) });
+    if (method === "POST" && !answer.ok && answer.status !== 409) await this.end(name);
+    return answer;
+  }
+
+  /** Ask what listens in the container. */
+  async ask(token, path, init) {
+    const headers = { ...init.headers, Authorization: "Bearer " + token };
     let answer;
     try {
-      const port = this.ctx.container.getTcpPort(PORT);
-      answer = await port.fetch("http://container/execute?session=main", { method: "POST", headers, body, signal });
+      answer = await this.ctx.container.getTcpPort(PORT).fetch("http://container" + path, { ...init, headers });
     } catch (e) {
       if (this.ctx.container.running) throw e;
       throw new Error("the container has ended before the code did; its memory may have been used up");
@@ -165,6 +199,17 @@ export class Isolator extends DurableObject {
     if (answer.status !== 401) return answer;
     await this.ctx.container.destroy();
     throw new Error("the container did not know its token; the next call gets another one");
+  }
+
+  /** How many far rooms live in the container. They end there when nobody has come back in time. */
+  async rooms() {
+    const token = await this.ctx.storage.get("token");
+    if (!token || !this.ctx.container?.running) return 0;
+    try {
+      return (await (await this.ask(token, "/far", { method: "GET" })).json()).rooms;
+    } catch {
+      return 0;
+    }
   }
 
   /** Have the container run. Return the token of what listens there. */
@@ -204,13 +249,15 @@ export class Isolator extends DurableObject {
   async alarm() {
     await this.ctx.blockConcurrencyWhile(async () => {
       const name = await this.ctx.storage.get("name");
-      if (this.calls > 0) {
-        await this.keep(name);
-        return;
-      }
-      if (this.ctx.container?.running) await this.ctx.container.destroy();
-      await this.ctx.storage.deleteAll();
-      await this.registry.leave(name);
+      if (this.calls > 0 || (await this.rooms()) > 0) await this.keep(name);
+      else await this.end(name);
     });
+  }
+
+  async end(name) {
+    if (this.ctx.container?.running) await this.ctx.container.destroy();
+    await this.ctx.storage.deleteAlarm();
+    await this.ctx.storage.deleteAll();
+    await this.registry.leave(name);
   }
 }
