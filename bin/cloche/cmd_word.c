@@ -52,7 +52,7 @@ static const struct option options[] = {
 
 const struct command command_word = {
 	.name = "AGENT",
-	.summary = "an agent at this terminal: claude, codex, gemini, opencode, qwen, aider",
+	.summary = "start an agent: claude, codex, gemini, opencode, qwen, aider",
 	.synopsis = "[ARGS...]\n       cloche [OPTIONS] AGENT [ARGS...]",
 	.text = "Starts an agent in the project in which you are, in a room of its own: with its\n"
 		"hosts, with your key (of the usual variable, such as ANTHROPIC_API_KEY), which\n"

@@ -255,7 +255,7 @@ static void test_find_whole_packages(void)
 	write_file("alone/claude", ELF, 0755);
 	check_found(&s, "far/node_modules/@x/claude-code-linux", "/opt/claude/package",
 		"/opt/claude/package/claude");
-	check_int(get(NULL)->find(&t, &p, &err), -E_UNSUPPORTED);
+	check_int(get(NULL)->output->find(&t, &p, &err), -E_UNSUPPORTED);
 	check(strstr(err.message, "alone/claude") && strstr(err.hint, "--agent-binary"));
 	check(!p.path && !p.source);
 }

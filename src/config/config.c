@@ -141,7 +141,7 @@ static int config_unknown_key(
 			return -E_CONFIG;
 		}
 	for (size_t i = 0; i < n; i++)
-		near_look(name.p, name.n, keys[i].name, &best);
+		near_try(name, keys[i].name, &best);
 	if (config_has_key(keys, n, other))
 		err_hint(c->err, "use %s", other);
 	else if (best.name)

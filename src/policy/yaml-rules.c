@@ -131,7 +131,7 @@ static int fail_key(struct reader *r, struct str name, const struct key *keys, s
 	struct near best = {0};
 
 	for (size_t i = 0; name.p && i < n_keys; i++)
-		near_look(name.p, name.n, keys[i].name, &best);
+		near_try(name, keys[i].name, &best);
 	return fail(r, best.name ? best.name : wanted);
 }
 
