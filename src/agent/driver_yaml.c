@@ -450,8 +450,9 @@ static int yaml_load(struct driver_yaml *y, struct str text, struct cloche_err *
 	if (!yaml_parser_initialize(&parser))
 		return err_nomem(err);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text.p, text.n);
+	/* For want of memory, libyaml's loader may fail without an error. */
 	if (!yaml_parser_load(&parser, &y->doc))
-		r = parser.error == YAML_MEMORY_ERROR
+		r = parser.error == YAML_MEMORY_ERROR || parser.error == YAML_NO_ERROR
 			    ? err_nomem(err)
 			    : err_set(err, E_CONFIG, "%s:%zu: %s", y->file,
 				      parser.problem_mark.line + 1,
