@@ -206,11 +206,21 @@ static void completion_fish_option(const struct command *c, const struct option 
 	printf("\n");
 }
 
+static void completion_fish_agent(const char *name, const char *title, void *user)
+{
+	printf("complete -c cloche -n __fish_use_subcommand -f -a %s -d ", name);
+	completion_fish_quote(title, strlen(title));
+	printf("\n");
+}
+
 static void completion_fish(void)
 {
 	const struct command *c;
 
+	(void)cloche_agent_list(completion_fish_agent, NULL, NULL);
 	for (size_t i = 0; (c = command_at(i)); i++) {
+		if (c == &command_word)
+			continue; /* what follows an agent's name is the agent's */
 		printf("complete -c cloche -n __fish_use_subcommand -f -a %s -d ", c->name);
 		completion_fish_quote(c->summary, strlen(c->summary));
 		printf("\n");

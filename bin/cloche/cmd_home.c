@@ -125,10 +125,9 @@ const struct command command_home = {
 	.name = "home",
 	.summary = "list and remove the homes that agents have",
 	.synopsis = "[--json]\n       cloche home rm NAME|AGENT...",
-	.text = "Lists the homes of agents (\"cloche claude\" and its kin): one for each project "
-		"and\n"
-		"agent, with what the agent keeps there. \"rm\" removes homes by the names in the\n"
-		"list; the name of an agent is its home in the project in which you are.",
+	.text = "Lists the homes of agents (\"cloche claude\" and its kin): one for each project\n"
+		"and agent, with what the agent keeps there. \"rm\" removes homes by the names in\n"
+		"the list; the name of an agent is its home in the project in which you are.",
 	.tables = {&(const struct option_table){"Options", home_options}},
 	.ctx = &(struct home_options){0},
 	.run = main_home,

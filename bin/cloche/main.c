@@ -73,15 +73,34 @@ static void commands_help(void)
 	       "  cloche help run             what can be granted, and how\n");
 }
 
+struct meant {
+	const char *name;
+	struct near best;
+	char agent[64]; /* what best names, if that is an agent */
+};
+
+static void command_try_agent(const char *name, const char *title, void *user)
+{
+	struct meant *m = user;
+
+	near_try(str_from(m->name), name, &m->best);
+	if (m->best.name == name) {
+		snprintf(m->agent, sizeof(m->agent), "%s", name);
+		m->best.name = m->agent;
+	}
+}
+
 static int command_unknown(const char *name)
 {
-	struct near best = {0};
+	struct meant m = {.name = name};
+	const struct near *best = &m.best;
 
 	for (size_t i = 0; i < COMMANDS; i++)
-		near_try(str_from(name), commands[i]->name, &best);
+		near_try(str_from(name), commands[i]->name, &m.best);
+	(void)cloche_agent_list(command_try_agent, &m, NULL);
 	say("unknown command \"%s\"", name);
-	if (best.name && best.wrong <= 2)
-		say("did you mean \"cloche %s\"? To run a program: cloche run -- %s", best.name,
+	if (best->name && best->wrong <= 2)
+		say("did you mean \"cloche %s\"? To run a program: cloche run -- %s", best->name,
 			name);
 	else
 		say("\"cloche help\" lists the commands; to run a program: cloche run -- %s", name);
