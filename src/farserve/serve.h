@@ -133,7 +133,7 @@ void run_forsake(struct run *r);
 /* The room is gone: tell who waits. */
 void run_lose_all(struct session *x);
 
-/* --- far.c: far rooms (docs/design/far.md) --- */
+/* --- far.c: far rooms (docs/design/services.md) --- */
 /* Make what holds a room of this id. E_BUSY: there is one. E_LIMIT: there are too many rooms. */
 _warn_unused_ int far_make(struct serve *s, const char *id, struct cloche_err *err);
 /* Return the room of this id, or NULL. */
