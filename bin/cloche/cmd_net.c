@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 struct net_options {
@@ -76,7 +77,7 @@ static int net_check(struct net_options *o, char *const *operands, cloche_err *e
 	cloche_verdict v;
 	int r;
 
-	if (!strstr(operands[1], "://"))
+	if (!strstr(operands[1], "://") && strcasecmp(operands[0], "CONNECT") != 0)
 		return wrong_usage(err, "write https:// before it",
 			"net check: \"%s\" is not the URL of a request", operands[1]);
 	r = net_list_default(o, err);
