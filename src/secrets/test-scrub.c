@@ -116,6 +116,16 @@ static void test_splits(void)
 	drop();
 }
 
+/* Return at how many places the value stands in both texts of n bytes. */
+static size_t places_of(const char *value, const char *a, const char *b, size_t n)
+{
+	size_t len = strlen(value), found = 0;
+
+	for (size_t at = 0; at + len <= n; at++)
+		found += memcmp(a + at, value, len) == 0 && memcmp(b + at, value, len) == 0;
+	return found;
+}
+
 /* The skipping finds what a plain search finds. */
 static void test_against_search(void)
 {
@@ -137,11 +147,12 @@ static void test_against_search(void)
 		}
 		memcpy(copy, text, SIZE);
 		for (size_t v = 0; v < 3; v++)
-			for (size_t at = 0; at + strlen(values[v]) <= SIZE; at++)
-				found += memcmp(text + at, values[v], strlen(values[v])) == 0;
+			found += places_of(values[v], text, text, SIZE);
 		check_int(scrub_whole(scrubber, copy, SIZE), found);
+		/* Elsewhere a surrogate's last letter may be by chance what a value lacked that
+		 * another one was written over. */
 		for (size_t v = 0; v < 3; v++)
-			check(memmem(copy, SIZE, values[v], strlen(values[v])) == NULL);
+			check_int(places_of(values[v], text, copy, SIZE), 0);
 	}
 	free(text);
 	free(copy);
