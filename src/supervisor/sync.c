@@ -88,12 +88,30 @@ static _Noreturn void sync_look_child(struct supervisor *s, pid_t owner)
 	_exit(r < 0);
 }
 
+/* Wait some milliseconds, and return a time that is later than that of everything which has just
+ * come, so that it is told once: the time of an inode may be finer than the ticks of the clock. */
+static struct timespec sync_mark(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	struct timespec before, now = look_now();
+
+	clock_gettime(CLOCK_REALTIME, &before);
+	for (int i = 0; i < 100; i++) {
+		if (now.tv_sec != before.tv_sec ? now.tv_sec > before.tv_sec
+						: now.tv_nsec > before.tv_nsec)
+			break;
+		(void)nanosleep(&pause, NULL);
+		now = look_now();
+	}
+	return now;
+}
+
 static void sync_look(struct supervisor *s)
 {
 	struct child *c = &s->sync.look;
 	pid_t owner = s->sync.peer ? peer_pid(s->sync.peer) : 0;
 
-	s->sync.looked_at = look_now();
+	s->sync.looked_at = sync_mark();
 	c->pid = fork();
 	if (c->pid == 0)
 		sync_look_child(s, owner);
