@@ -8,7 +8,7 @@ import time
 
 import start
 from cluster import Cluster, why_not
-from common import RULES_HEAD, SECRET, Contest, Series, Worker, clean_env, ratio, rule
+from common import RULES_HEAD, SECRET, Contest, Series, Worker, ratio, rule
 from far_place import Ssh
 from images import toolbox
 from memory import pss_kib
@@ -206,15 +206,16 @@ def cluster_rows(work):
 
 def row(work, stage):
     lines = ["## Rooms on other machines", "",
-             "Milliseconds of wall time, beside the bare carrier. The other machine is this one: Debian's sshd on loopback, as an ordinary "
-             "user, both sides of everything share the processors. The peer of exec is ssh over "
-             "a connection that is shared, as ours is. A request goes from a room there to an origin here, through a relay that holds each "
+             "Milliseconds of wall time, beside the bare carrier. The other machine is this one, reached by Debian's sshd on loopback "
+             "as an ordinary user, so both sides share the processors. The peer of exec is ssh over a connection that is shared, as ours "
+             "is; it has a process started by the sshd for each command, where the room's own stream carries ours. A request goes from a room there to an origin here, through a relay that holds each "
              "byte for half of %d ms; the native room is on this side of it. Memory is the proportional set size of all processes here, "
              "ssh's client among them." % (ROUND_TRIP * 1e3), ""]
     try:
         lines += ssh_rows(work, stage)
     except Skip as why:
         lines.append("No ssh: %s." % why)
-    lines += ["", "### In a cluster", "", "Kubernetes 1.20, two nodes in namespaces of this machine.", ""]
+    lines += ["", "### In a cluster", "", "Kubernetes 1.20, two nodes in namespaces of this machine. `kubectl run` makes a "
+              "bare pod; ours is restricted, has directories of its own and a policy, and in it the room has been made.", ""]
     reason = why_not()
     return lines + (["Not measured: %s." % reason] if reason else cluster_rows(work))
