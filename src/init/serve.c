@@ -74,8 +74,9 @@ static int start(struct init *in, const struct roomctl_exec *m, const int fds[3]
 }
 
 /* The process at *at has sent something, has executed its command, has failed to do so, or is
- * dead. Free it if it failed. */
-static int on_birth(struct init *in, struct proc **at)
+ * dead. Free it if it failed. If it is dead, nothing more comes from it, even if a child of it
+ * (stoppable.c) still holds what it would come by. */
+static int on_birth(struct init *in, struct proc **at, bool dead)
 {
 	struct proc *p = *at;
 	struct start_failure why;
@@ -83,10 +84,10 @@ static int on_birth(struct init *in, struct proc **at)
 
 	while ((r = start_take(p, &why, &listener)) == START_WAITS && listener >= 0)
 		setgid_add(&in->setgid, listener);
-	if (r == START_WAITS)
+	if (r == START_WAITS && !dead)
 		return 0;
 	in->births--;
-	if (r == START_WORKED) {
+	if (r != START_FAILED) {
 		r = roomctl_send_started(&in->chan,
 			&(struct roomctl_started){.exec = p->exec, .pid = (uint32_t)p->pid},
 			p->master);
@@ -171,7 +172,7 @@ static int on_dead(struct init *in, pid_t pid, int status)
 		if (p->pid != pid)
 			continue;
 		if (p->birth >= 0)
-			r = on_birth(in, at);
+			r = on_birth(in, at, true);
 		if (r < 0 || *at != p)
 			return r;
 		*at = p->next;
@@ -185,12 +186,16 @@ static int on_dead(struct init *in, pid_t pid, int status)
 /* Only who sits at a terminal can continue what was stopped. */
 static int on_stop(struct init *in, pid_t pid, int signo)
 {
-	const struct proc *p = in->procs;
+	struct proc **at = &in->procs, *p;
+	int r = 0;
 
-	while (p && p->pid != pid)
-		p = p->next;
-	if (!p || p->slave < 0 || p->birth >= 0)
-		return 0;
+	while (*at && (*at)->pid != pid)
+		at = &(*at)->next;
+	p = *at;
+	if (p && p->birth >= 0)
+		r = on_birth(in, at, false);
+	if (r < 0 || !p || *at != p || p->slave < 0 || p->birth >= 0)
+		return r;
 	return roomctl_send_stopped(
 		&in->chan, &(struct roomctl_stopped){.exec = p->exec, .signo = (uint8_t)signo});
 }
@@ -268,7 +273,7 @@ static int look_at_births(struct init *in, const struct pollfd *polls)
 		struct proc *p = *at;
 
 		if (p->birth >= 0 && (polls++)->revents)
-			r = flush(in, on_birth(in, at));
+			r = flush(in, on_birth(in, at, false));
 		if (*at == p)
 			at = &p->next;
 	}

@@ -117,7 +117,7 @@ static void enter(struct launch *l)
 	if (!become_user(l))
 		return;
 	if (s->tty)
-		stoppable_make();
+		stoppable_make(l->birth);
 	/* As the user, so that directories that are closed to the user stay closed. */
 	if (chdir(s->cwd ? s->cwd : "/") < 0) {
 		fail(l, ROOM_STAGE_CWD);

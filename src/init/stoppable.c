@@ -9,7 +9,8 @@
  * again.
  *
  * They keep init's mask, in which every signal is blocked, so only KILL and STOP reach them. They
- * hold no descriptor but that of the command, as they run with its user's rights. */
+ * hold no descriptor but that of the command, as they run with its user's rights. The first one
+ * that they close is the leader's: init sees by its end that the command was executed. */
 #include "init/stoppable.h"
 #include "base/fd.h"
 #include "jail/sys.h"
@@ -34,11 +35,12 @@ _Noreturn static void stoppable_be_member(pid_t tender)
 	_exit(0);
 }
 
-_Noreturn static void stoppable_be_tender(pid_t leader, int command)
+_Noreturn static void stoppable_be_tender(pid_t leader, int birth, int command)
 {
 	struct pollfd p = {.fd = command, .events = POLLIN};
 	pid_t self = getpid(), member;
 
+	close(birth);
 	if (setpgid(0, 0) < 0)
 		_exit(0);
 	member = stoppable_clone(0);
@@ -57,7 +59,7 @@ _Noreturn static void stoppable_be_tender(pid_t leader, int command)
 	_exit(0);
 }
 
-void stoppable_make(void)
+void stoppable_make(int birth)
 {
 	pid_t leader = getpid(), tender;
 	int ready[2], command;
@@ -68,7 +70,7 @@ void stoppable_make(void)
 	command = sys_pidfd_open(leader);
 	tender = command < 0 ? -1 : stoppable_clone(CLONE_PARENT);
 	if (tender == 0)
-		stoppable_be_tender(leader, command);
+		stoppable_be_tender(leader, birth, command);
 	close(ready[1]);
 	if (tender > 0)
 		(void)!read(ready[0], &byte, 1);
