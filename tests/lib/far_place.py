@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import termios
 import time
@@ -18,6 +19,8 @@ from testlib import BIN, CLOCHE, ROOT, Skip, TemporaryDir, clean_env, expect, ne
 # In seconds: nothing is timed, this is for a machine that is busy.
 PATIENCE = 120
 ELSEWHERE = os.path.join(ROOT, "examples", "providers", "cloche-provider-elsewhere")
+LINES = "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); [ $((i % 40)) != 0 ] || sleep 0.05; done; read x; exit 9"
+PRINTED = "".join("line %d\n" % i for i in range(2000)).encode()
 HOLDER = re.compile(rb"[^\0]*/cloche-far/[0-9a-f]{64}\0(start|attach)\0")
 
 
@@ -82,6 +85,41 @@ class Rig:
             if argv[0] == b"cloche-sync" and sandbox.encode() in argv:
                 found.append(int(pid))
         return found
+
+    def carriers(self):
+        """Programs here that carry the stream of a room."""
+        return [pid for pid, _ in processes_with_marker(self.dir.encode())
+                if os.path.basename(words(pid).split(b"\0")[0]).startswith(b"cloche-provider-")]
+
+    def kill_carriers(self):
+        expect(wait_until(self.carriers), "nothing carries it")  # after a cut there may be none for a moment
+        for pid in self.carriers():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def cut_while_it_prints(self):
+        """All that a command prints arrives, and its status, though its carrier is killed and its line is cut twice."""
+        p = self.popen("run", "-i", *self.options, "--", "sh", "-c", LINES, stdin=subprocess.PIPE)
+        data, cuts = b"", [self.kill_carriers, self.relay.cut, self.relay.cut]
+        try:
+            for more in iter(lambda: os.read(p.stdout.fileno(), 65536), b""):
+                data += more
+                while cuts and len(data) > len(PRINTED) * (4 - len(cuts)) // 5:
+                    cuts.pop()()
+                # Only then may it end: what removes a sandbox is the same program as what carries its stream.
+                if not cuts and not p.stdin.closed:
+                    p.stdin.write(b"\n")
+                    p.stdin.close()
+            said = p.stderr.read().decode()
+        except BaseException:
+            p.kill()
+            raise
+        finally:
+            p.stdout.close()
+            p.stderr.close()
+        expect((p.wait(PATIENCE), data == PRINTED, cuts) == (9, True, []), "after the cuts", p.returncode, len(data), len(PRINTED), cuts, said)
 
     def nothing_left(self):
         expect(wait_until(lambda: not self.rooms() and not self.holders() and not self.here()), "left", self.rooms(), self.holders(), self.here())

@@ -209,11 +209,12 @@ class SshPlace:
 
     def as_ordinary_user(self, argv):
         os.chown(self.path("there/host_key"), NUMBER, NUMBER)
-        shutil.copy("/etc/passwd", self.path("there/passwd"))
-        with open(self.path("there/passwd"), "a") as f:
+        # All of /etc: a mount on /etc/passwd alone is gone as soon as somebody replaces that file.
+        subprocess.run(["cp", "-a", "/etc", self.path("there/etc")], check=True)
+        with open(self.path("there/etc/passwd"), "a") as f:
             f.write("%s:x:%d:%d::%s:%s\n" % (USER, NUMBER, NUMBER, self.path("home"), self.shell))
-        script = 'mount --bind "$1" /etc/passwd && shift && exec setpriv --reuid %d --regid %d --clear-groups --bounding-set=-all "$@"'
-        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script % (NUMBER, NUMBER), "sh", self.path("there/passwd"), *argv]
+        script = 'mount --bind "$1" /etc && shift && exec setpriv --reuid %d --regid %d --clear-groups --bounding-set=-all "$@"'
+        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script % (NUMBER, NUMBER), "sh", self.path("there/etc"), *argv]
 
     def listens(self):
         try:
