@@ -27,6 +27,8 @@ static int far_be_init(int argc, char **argv)
 		return files_serve_main(argc, argv);
 	if (argc == 3 && strcmp(argv[1], "connect") == 0)
 		return connect_main(argv[2]);
+	if (argc == 3 && strcmp(argv[1], "reach") == 0)
+		return reach_main(argv[2]);
 	if (argc > 1 && strcmp(argv[1], "plain") == 0)
 		return plain_main(argv + 2);
 	return init_program();

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "forward.h"
+#include "ipc/forward.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -32,7 +33,7 @@ void conn_end(struct conn *c)
 	for (int i = 0; i < 2; i++)
 		loop_io_remove(&c->io[i]);
 	/* With a reset, the program on the host can tell a failure from an end. */
-	if (c->fds[1] < 0)
+	if (!c->joined)
 		fd_set_reset(c->fds[0], true);
 	fd_close(c->fds[0]);
 	fd_close_foreign(c->fds[1]);
@@ -178,6 +179,29 @@ void conn_join(struct conn *c, int room)
 {
 	loop_timer_clear(&c->patience);
 	c->fds[1] = room;
+	c->joined = true;
 	fd_send_at_once(room);
 	move(c);
+}
+
+static void conn_on_verdict(struct loop_io *io, uint32_t events)
+{
+	struct conn *c = container_of(io, struct conn, io[1]);
+	char byte = FORWARD_NO;
+	ssize_t n = recv(c->fds[1], &byte, 1, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	loop_io_remove(io);
+	if (n == 1 && byte == FORWARD_YES)
+		conn_join(c, c->fds[1]);
+	else
+		conn_end(c);
+}
+
+void conn_join_later(struct conn *c, int room)
+{
+	c->fds[1] = room;
+	if (loop_io_add(c->forward->loop, &c->io[1], room, EPOLLIN, conn_on_verdict) < 0)
+		conn_end(c);
 }

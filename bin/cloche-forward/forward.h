@@ -17,7 +17,8 @@ struct way {
 
 struct conn {
 	struct forward *forward;
-	int fds[2]; /* host, room (-1 until the room has answered) */
+	int fds[2];  /* host, room (-1 until the room has answered) */
+	bool joined; /* bytes may be copied */
 	struct loop_io io[2];
 	struct way ways[2]; /* i: from fds[i] to the other */
 	struct loop_timer patience;
@@ -28,6 +29,7 @@ struct conn {
 struct forward {
 	struct loop *loop;
 	struct loop_io listener, room;
+	int asks; /* FORWARD_FD_ROOM, or FORWARD_FD_SUPERVISOR: the room is elsewhere */
 	struct loop_timer listen_again;
 	uint64_t host_cookie; /* of the host's network namespace; 0: this kernel has none */
 	unsigned conns_n;
@@ -41,7 +43,9 @@ struct forward {
 struct conn *conn_new(struct forward *f, int host);
 /* Take ownership of room and start to copy. */
 void conn_join(struct conn *c, int room);
-/* End the connection. If no room socket was joined, the client gets a reset. */
+/* Take ownership of room, and start to copy when it has said FORWARD_YES. */
+void conn_join_later(struct conn *c, int room);
+/* End the connection. If no bytes were copied yet, the client gets a reset. */
 void conn_end(struct conn *c);
 
 /* --- main.c --- */

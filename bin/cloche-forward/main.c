@@ -2,8 +2,9 @@
 /* Theory of operation: see ipc/forward.h. For each connection to the host's listener this program
  * asks the room for a connected socket, and copies bytes between the two. The room is hostile: it
  * may only send one connected TCP socket of a foreign network namespace per question, otherwise
- * this program exits (INV-NO-ROUTE: it never hands the room anything but bytes). It also exits when
- * the socket to the room is closed or the supervisor ends. */
+ * this program exits (INV-NO-ROUTE: it never hands the room anything but bytes). Sockets into a
+ * room elsewhere are the supervisor's, and only their bytes come from there. It also exits when the
+ * socket on which it asks is closed or the supervisor ends. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "forward.h"
@@ -11,6 +12,7 @@
 #include "jail/narrow.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -48,6 +50,11 @@ static uint64_t netns_cookie(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &n) == 0 ? cookie : 0;
 }
 
+static bool is_elsewhere(const struct forward *f)
+{
+	return f->asks == FORWARD_FD_SUPERVISOR;
+}
+
 /* The room must send a connected TCP socket that is not from the host's network namespace. */
 static bool is_acceptable(const struct forward *f, int fd)
 {
@@ -55,6 +62,8 @@ static bool is_acceptable(const struct forward *f, int fd)
 	socklen_t n = sizeof(int), peer_n = sizeof(peer);
 	int domain = 0, protocol = 0;
 
+	if (is_elsewhere(f))
+		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
 		getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) < 0)
 		return false;
@@ -67,8 +76,7 @@ static void ask(struct forward *f, struct conn *c)
 {
 	const char byte = FORWARD_ASK;
 
-	if (f->asked_n == MAX_CONNS ||
-		send(FORWARD_FD_ROOM, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) {
+	if (f->asked_n == MAX_CONNS || send(f->asks, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) {
 		conn_end(c);
 		return;
 	}
@@ -121,7 +129,7 @@ static int take_answer(struct forward *f)
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes)};
-	ssize_t n = recvmsg(FORWARD_FD_ROOM, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = recvmsg(f->asks, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	struct conn *c;
 	int fd = -1;
 
@@ -141,6 +149,8 @@ static int take_answer(struct forward *f)
 		fd_close_foreign(fd);
 	else if (fd < 0)
 		conn_end(c);
+	else if (is_elsewhere(f))
+		conn_join_later(c, fd);
 	else
 		conn_join(c, fd);
 	return 1;
@@ -168,12 +178,14 @@ static int narrow(struct cloche_err *err)
 
 static int prepare(struct forward *f, struct cloche_err *err)
 {
-	const int keep[] = {FORWARD_FD_LISTENER, FORWARD_FD_ROOM};
+	const bool here = fcntl(FORWARD_FD_ROOM, F_GETFD) >= 0;
+	const int keep[] = {FORWARD_FD_LISTENER, here ? FORWARD_FD_ROOM : FORWARD_FD_SUPERVISOR};
 	int r = fd_close_from(3, keep, ARRAY_SIZE(keep));
 
 	/* End with the supervisor. A stopped process would not notice a closed channel. */
 	if (r < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return err_sys(err, errno, "tidy up what was inherited");
+	f->asks = keep[1];
 	f->host_cookie = netns_cookie(FORWARD_FD_LISTENER);
 	f->loop = loop_new();
 	if (!f->loop)
@@ -182,7 +194,7 @@ static int prepare(struct forward *f, struct cloche_err *err)
 	if (r == 0)
 		r = loop_io_add(f->loop, &f->listener, FORWARD_FD_LISTENER, EPOLLIN, on_listener);
 	if (r == 0)
-		r = loop_io_add(f->loop, &f->room, FORWARD_FD_ROOM, EPOLLIN, main_on_room);
+		r = loop_io_add(f->loop, &f->room, f->asks, EPOLLIN, main_on_room);
 	return r < 0 ? err_sys(err, -r, "watch the sockets") : narrow(err);
 }
 

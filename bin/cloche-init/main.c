@@ -11,6 +11,8 @@ int main(int argc, char **argv)
 		return files_serve_main(argc, argv);
 	if (argc == 3 && strcmp(argv[1], "connect") == 0)
 		return connect_main(argv[2]);
+	if (argc == 3 && strcmp(argv[1], "reach") == 0)
+		return reach_main(argv[2]);
 	if (argc > 1 && strcmp(argv[1], "room") == 0)
 		return enter_main(argv + 2);
 	if (argc > 1 && strcmp(argv[1], "plain") == 0)

@@ -147,14 +147,6 @@ static void relay_exec_refuse(struct relay *r, uint32_t number, int sys_errno)
 	relay_sent(r, &r->init, roomctl_send_failed(&r->init.chan, &m));
 }
 
-/* Whether it is the program that lets connections in: it hands out descriptors, which no stream
- * carries. */
-static bool relay_exec_is_port(const struct exec_spec *s)
-{
-	return s->argv[0] && s->argv[1] && strcmp(s->argv[0], ROOMCTL_INIT_PATH) == 0 &&
-	       strcmp(s->argv[1], "connect") == 0;
-}
-
 /* Have the keeper make a terminal: we open nothing ourselves. */
 static int relay_exec_ask_terminal(struct relay_exec *x, struct str asked)
 {
@@ -187,8 +179,7 @@ static void relay_exec_tell(struct relay_exec *x, const struct far_exec *ask, in
 static void relay_exec_start(struct relay *r, const struct roomctl_exec *m, struct chan_frame *f)
 {
 	struct far_exec ask = {.exec = f->payload};
-	bool is_possible = HASH_COUNT(r->execs) < EXECS_MAX && !relay_exec_is_port(&m->spec);
-	struct relay_exec *x = is_possible ? relay_exec_new(r, m->exec) : NULL;
+	struct relay_exec *x = HASH_COUNT(r->execs) < EXECS_MAX ? relay_exec_new(r, m->exec) : NULL;
 	int e;
 
 	if (!x) {

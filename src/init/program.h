@@ -19,6 +19,8 @@ int enter_main(char *const *argv);
 int plain_main(char *const *argv);
 /* Return whether each such room can read what lies at this path, a real one. */
 bool plain_shows(const char *path);
-/* Connect standard input and output with a port of the room's loopback. Return the exit status.
- */
+/* Send out connections to a port of the room's loopback, as they are asked for. Return the exit
+ * status. */
 int connect_main(const char *port);
+/* Connect to it once and copy both ways. */
+int reach_main(const char *port);

@@ -295,7 +295,7 @@ static const struct {
 	{CTL_STOP, UP, 0, on_stop},
 	{CTL_JOIN, UP, 2, on_join},
 	{CTL_STATS, UP, 0, request_stats},
-	{CTL_FORWARD, UP, 1, request_forward},
+	{CTL_FORWARD, UP, 1, forward_on_request},
 	{CTL_LAYERS, UP, 0, request_layers},
 	{CTL_POLICY, UP, 1, request_policy},
 	{CTL_COMPLETE, UP, 0, on_complete},

@@ -157,6 +157,8 @@ struct forward {
 	uint16_t guest_port, host_port;
 	char *host_address;
 	struct child child;
+	int asks_fd; /* where it asks for connections into a room elsewhere; -1: another one does */
+	struct loop_io asks;
 };
 
 /* Clients (peer.c). */
@@ -486,7 +488,6 @@ _warn_unused_ int choose_provider(struct supervisor *s, create_fn create, struct
 /* --- request.c: requests of clients about the room --- */
 /* The handlers of frames return false if the client broke the protocol. */
 bool request_stats(struct peer *p, struct chan_frame *f);
-bool request_forward(struct peer *p, struct chan_frame *f);
 bool request_layers(struct peer *p, struct chan_frame *f);
 bool request_policy(struct peer *p, struct chan_frame *f);
 /* For STOP with if_idle: return true, and refuse the request, if a command runs, or another process
@@ -496,6 +497,10 @@ bool request_refuse_stop(struct peer *p);
 void request_refuse(struct peer *p, uint16_t request, const struct cloche_err *err);
 /* Answer with the present figures. */
 void request_answer_stats(struct peer *p);
+
+/* --- forward.c: ports of the room --- */
+/* A handler, as those of request.c. */
+bool forward_on_request(struct peer *p, struct chan_frame *f);
 void forwards_stop(struct supervisor *s);
 
 /* --- sync.c: copying files both ways while the room lives --- */
