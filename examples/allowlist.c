@@ -3,13 +3,17 @@
 #include <cloche/allowlist.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static const char yaml[] = "domains:\n"
-			   "  - registry.npmjs.org\n"
-			   "url_prefixes:\n"
+static const char yaml[] = "url_prefixes:\n"
 			   "  - host: api.github.com\n"
 			   "    path: /repos/acme/*\n"
 			   "    methods: [GET]\n";
+
+static void on_preset(const char *name, const char *text, void *user)
+{
+	printf("preset %s: %zu bytes\n", name, strlen(text));
+}
 
 int main(void)
 {
@@ -24,7 +28,9 @@ int main(void)
 	cloche_verdict v;
 	char *json;
 
-	if (!list || cloche_allowlist_add_text(list, "example", yaml, sizeof(yaml) - 1, &err) < 0) {
+	if (!list || cloche_allowlist_add_text(list, "example", yaml, sizeof(yaml) - 1, &err) < 0 ||
+		cloche_allowlist_add_preset(list, "npm", &err) < 0 ||
+		cloche_preset_list(on_preset, NULL, &err) < 0) {
 		fprintf(stderr, "%s\n", err.message);
 		return 1;
 	}

@@ -7,6 +7,7 @@
 #include "cli.h"
 
 #include <cloche/agent.h>
+#include <cloche/allowlist.h>
 #include <cloche/image.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +66,11 @@ static bool completion_alternatives(const char *text, const char *between, bool 
 	return any;
 }
 
+static void completion_preset(const char *name, const char *yaml, void *user)
+{
+	printf(" %s", name);
+}
+
 /* Print the values of an option; return whether there are some. */
 static bool completion_values(const struct option *o, bool print)
 {
@@ -72,6 +78,11 @@ static bool completion_values(const struct option *o, bool print)
 
 	if (!o->arg)
 		return false;
+	if (strcmp(o->name, "preset") == 0) {
+		if (print)
+			(void)cloche_preset_list(completion_preset, NULL, NULL);
+		return true;
+	}
 	if (strchr(o->arg, '|'))
 		return completion_alternatives(o->arg, "|", print);
 	/* The help of --provider begins with all of them. */

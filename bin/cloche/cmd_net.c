@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 struct net_options {
@@ -31,6 +30,11 @@ static int add_file(const struct option *option, void *at, const char *value, cl
 	return net_list_add(at, value, cloche_allowlist_add_file, err);
 }
 
+static int net_add_preset(const struct option *option, void *at, const char *value, cloche_err *err)
+{
+	return net_list_add(at, value, cloche_allowlist_add_preset, err);
+}
+
 static int add_host(const struct option *option, void *at, const char *value, cloche_err *err)
 {
 	return net_list_add(at, value, cloche_allowlist_add_host, err);
@@ -44,6 +48,7 @@ static void net_done(void *ctx)
 static const struct option options[] = {
 	{"allowlist", 0, "FILE", "check, set: the rules of this file (repeatable)", add_file},
 	{"allow", 0, "HOST", "check, set: as for cloche run (repeatable)", add_host},
+	{"preset", 0, "NAME", "check, set: as for cloche run (repeatable)", net_add_preset},
 	{"blocked", 0, NULL, "log: only what was refused",
 		.at = offsetof(struct net_options, blocked)},
 	{"blocked-only", 0, NULL, "suggest: only for what was refused",
@@ -75,12 +80,8 @@ static int net_list_default(struct net_options *o, cloche_err *err)
 static int net_check(struct net_options *o, char *const *operands, cloche_err *err)
 {
 	cloche_verdict v;
-	int r;
+	int r = net_list_default(o, err);
 
-	if (!strstr(operands[1], "://") && strcasecmp(operands[0], "CONNECT") != 0)
-		return wrong_usage(err, "write https:// before it",
-			"net check: \"%s\" is not the URL of a request", operands[1]);
-	r = net_list_default(o, err);
 	if (r == 0)
 		r = cloche_allowlist_check(o->list, operands[0], operands[1], &v, err);
 	if (r < 0)

@@ -30,6 +30,16 @@ CLOCHE_API int cloche_allowlist_add_text(
 CLOCHE_API int cloche_allowlist_add_host(
 	cloche_allowlist *list, const char *shorthand, cloche_err *err);
 
+/* Add the rules of a preset: a file of that name in ~/.config/cloche/presets, or one that comes
+ * with cloche. name is copied. E_USAGE if there is none. */
+CLOCHE_API int cloche_allowlist_add_preset(
+	cloche_allowlist *list, const char *name, cloche_err *err);
+
+/* Called with each preset in the order of their names; both texts are borrowed. */
+typedef void (*cloche_preset_fn)(const char *name, const char *yaml, void *user);
+/* List the presets, except those that cannot be read. Any thread. */
+CLOCHE_API int cloche_preset_list(cloche_preset_fn fn, void *user, cloche_err *err);
+
 /* Deny HOST or SCHEME://HOST[:PORT][/PATH], which closes what was added to the list before: every
  * port if none is named, and every spelling of the path. What is added later may open it again. */
 CLOCHE_API int cloche_allowlist_deny_host(

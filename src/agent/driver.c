@@ -1,99 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a driver is looked for in the person's own directory first, then among the
- * texts that the build has made of drivers/. One that builds on another (`base`) begins as a copy
- * of that, so it has to say only what is different. The directory is the person's, and no room is
- * shown it (docs/design/credentials.md). */
+/* Theory of operation: drivers are texts (fs/shipped.h). One that builds on another (`base`) begins
+ * as a copy of that, so it has to say only what is different. */
 #include "agent/driver.h"
 #include "base/buf.h"
-#include "base/fd.h"
 #include "base/strv.h"
-#include "fs/fs.h"
+#include "fs/shipped.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { DRIVER_MAX = 64 << 10, DRIVER_NAME_MAX = 32, DRIVER_DEPTH = 4, DRIVERS_MAX = 256 };
-#define DRIVER_SUFFIX ".yaml"
+enum { DRIVER_MAX = 64 << 10, DRIVER_DEPTH = 4 };
 
-/* From drivers/NAME.yaml (the build makes them). */
-#define SHIPPED(name, constant) extern const char agent_driver_##constant[];
-#include "agent/drivers.def"
-
-static const struct {
-	const char *name, *text;
-} shipped[] = {
-#define SHIPPED(name, constant) {name, agent_driver_##constant},
-#include "agent/drivers.def"
-};
-
-static const char *driver_shipped(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(shipped); i++)
-		if (strcmp(shipped[i].name, name) == 0)
-			return shipped[i].text;
-	return NULL;
-}
-
-static bool driver_is_name(struct str s)
-{
-	return s.n > 0 && s.n <= DRIVER_NAME_MAX && s.p[0] != '-' &&
-	       str_is_all(s, STR_LOWER STR_DIGITS "-");
-}
-
-/* Store the person's directory of drivers, on the heap; NULL: there is none. */
-static int driver_dir(char **ret)
-{
-	const char *config = secure_getenv("XDG_CONFIG_HOME");
-	_cleanup_(freep) char *home = NULL;
-	bool is_set = config && config[0] == '/';
-
-	*ret = NULL;
-	if (!is_set)
-		home = fs_home();
-	if (is_set || home)
-		*ret = is_set ? fs_join(config, "cloche/drivers")
-			      : fs_join(home, ".config/cloche/drivers");
-	return *ret || (!is_set && !home) ? 0 : -ENOMEM;
-}
-
-/* Store the path of a driver's file there; NULL: there cannot be one. */
-static int driver_path(const char *name, char **ret)
-{
-	_cleanup_(freep) char *dir = NULL;
-	int r = driver_dir(&dir);
-
-	*ret = NULL;
-	if (r < 0 || !dir || !driver_is_name(str_from(name)))
-		return r;
-	if (asprintf(ret, "%s/%s" DRIVER_SUFFIX, dir, name) < 0)
-		*ret = NULL;
-	return *ret ? 0 : -ENOMEM;
-}
-
-/* Read the person's own driver. Return 1 if there is none. */
-static int driver_read_own(const char *path, struct buf *out, struct cloche_err *err)
-{
-	if (!path || (access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR)))
-		return 1;
-	return fd_read_file(AT_FDCWD, path, out, err);
-}
-
-static int driver_unknown(const char *name, struct cloche_err *err)
-{
-	_cleanup_(buf_donep) struct buf known = BUF_INIT(16 << 10);
-	_cleanup_(strv_freep) char **names = NULL;
-	int r = agent_driver_names(&names, err);
-
-	for (size_t i = 0; r == 0 && names && names[i]; i++)
-		r = buf_printf(&known, "%s%s", i ? ", " : "", names[i]);
-	if (r < 0 || !buf_cstr(&known))
-		return err_nomem(err);
-	return err_set(
-		err, E_USAGE, "unknown driver \"%s\"; there are: %s", name, buf_cstr(&known));
-}
+extern const struct shipped_text agent_drivers[]; /* of drivers/, by the build */
+static const struct shipped drivers = {"driver", "drivers", agent_drivers};
 
 static int driver_load(const char *name, bool skip_own, unsigned depth, struct agent_driver *ret,
 	struct cloche_err *err);
@@ -121,19 +39,11 @@ static int driver_take(struct str text, const char *file, const char *name, unsi
 static int driver_load(const char *name, bool skip_own, unsigned depth, struct agent_driver *ret,
 	struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf own = BUF_INIT(DRIVER_MAX);
-	_cleanup_(freep) char *path = NULL;
-	const char *text = driver_shipped(name);
-	int r = skip_own ? 0 : driver_path(name, &path);
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(DRIVER_MAX);
+	_cleanup_(freep) char *file = NULL;
+	int r = shipped_read(&drivers, name, skip_own, &text, &file, err);
 
-	r = r < 0 ? err_nomem(err) : driver_read_own(path, &own, err);
-
-	if (r == 0)
-		return driver_take(buf_str(&own), path, name, depth, ret, err);
-	if (r < 0)
-		return r;
-	return text ? driver_take(str_from(text), name, name, depth, ret, err)
-		    : driver_unknown(name, err);
+	return r < 0 ? r : driver_take(buf_str(&text), file, name, depth, ret, err);
 }
 
 /* Refuse a driver that lacks what every use of it needs. */
@@ -168,56 +78,12 @@ int agent_driver_get(const char *name, struct agent_driver **ret, struct cloche_
 
 bool agent_driver_is(const char *name)
 {
-	_cleanup_(freep) char *path = NULL;
-
-	if (driver_path(name, &path) < 0)
-		return false;
-	return driver_shipped(name) || (path && access(path, F_OK) == 0);
-}
-
-static int driver_compare(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Add the names of the person's own drivers that are not shipped. */
-static int driver_add_own(char ***names)
-{
-	_cleanup_(freep) char *path = NULL;
-	_cleanup_(fs_list_closep) DIR *list = NULL;
-	struct dirent *e;
-	int r = driver_dir(&path);
-
-	if (r == 0 && path)
-		list = fs_list(AT_FDCWD, path);
-	while (r == 0 && list && (e = fs_list_next(list)) && strv_count(*names) < DRIVERS_MAX) {
-		struct str file = str_from(e->d_name), end = STR(DRIVER_SUFFIX);
-		_cleanup_(freep) char *name = NULL;
-
-		if (!str_ends(file, end) || !driver_is_name(str_prefix(file, file.n - end.n)))
-			continue;
-		name = str_dup(str_prefix(file, file.n - end.n));
-		if (!name)
-			return -ENOMEM;
-		r = driver_shipped(name) ? 0 : strv_add(names, str_from(name));
-	}
-	return r;
+	return shipped_has(&drivers, name);
 }
 
 int agent_driver_names(char ***ret, struct cloche_err *err)
 {
-	_cleanup_(strv_freep) char **names = NULL;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(shipped); i++)
-		r = strv_add(&names, str_from(shipped[i].name));
-	if (r == 0)
-		r = driver_add_own(&names);
-	if (r < 0)
-		return err_nomem(err);
-	qsort(names, strv_count(names), sizeof(*names), driver_compare);
-	*ret = TAKE_PTR(names);
-	return 0;
+	return shipped_names(&drivers, ret, err);
 }
 
 bool agent_is_credential(struct str name)

@@ -96,6 +96,7 @@ int option_env_file(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_pass_env(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_allow(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_allowlist(cloche_sandbox *sb, const char *value, cloche_err *err);
+int option_preset(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_secret(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_secret_file(cloche_sandbox *sb, const char *value, cloche_err *err);
 int option_aws_secret(cloche_sandbox *sb, const char *value, cloche_err *err);

@@ -84,6 +84,13 @@ int option_allowlist(cloche_sandbox *sb, const char *value, cloche_err *err)
 	return r < 0 ? r : cloche_allowlist_add_file(sb->allowlist, value, err);
 }
 
+int option_preset(cloche_sandbox *sb, const char *value, cloche_err *err)
+{
+	int r = option_make_allowlist(sb, err);
+
+	return r < 0 ? r : cloche_allowlist_add_preset(sb->allowlist, value, err);
+}
+
 /* Secrets of a configuration file are replaced, but two options for the same secret are a
  * mistake. */
 static int option_add_secret(cloche_sandbox *sb, const char *value,
