@@ -9,11 +9,11 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/pids.h"
+#include "base/program.h"
 #include "jail/sys.h"
 #include "room/proctree.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +29,8 @@ struct search {
 	bool stopping;      /* what is found is stopped */
 	bool moving;        /* in this look, something has not stopped */
 	struct pids members;
+	uint64_t *begun; /* when each member began; 0: unknown, or not to be signalled */
+	size_t begun_room;
 };
 
 struct names {
@@ -73,13 +75,32 @@ static bool search_is_member(const struct search *s, pid_t pid, int dir)
 		       pids_has(&s->members, names.parent));
 }
 
-/* The process's descriptor is opened before it is examined, so that a pid that is reused meanwhile
- * never leads to another process. */
-static bool search_signal(const struct search *s, pid_t pid, int dir, int sig)
+/* Add a process that belongs to the search, and stop it if that is wanted. The process's descriptor
+ * is opened before it is examined, so that a pid that is reused meanwhile never leads to another
+ * process. Return false if there is no memory. */
+static bool search_add(struct search *s, pid_t pid, int dir)
 {
 	_cleanup_fd_ int pidfd = sys_pidfd_open(pid);
+	uint64_t *begun;
 
-	return pidfd >= 0 && search_is_member(s, pid, dir) &&
+	if (pidfd < 0 || !search_is_member(s, pid, dir))
+		return true;
+	begun = array_room(s->begun, s->members.n, &s->begun_room, sizeof(*begun));
+	if (!begun)
+		return false;
+	s->begun = begun;
+	begun[s->members.n] = program_start_time(pid);
+	return sys_pidfd_send_signal(pidfd, s->stopping ? SIGSTOP : 0) < 0 ||
+	       pids_add(&s->members, pid);
+}
+
+/* Signal a member that was found, wherever it belongs by now: its parent may have ended since, and
+ * what was stopped would stay for ever. */
+static bool search_signal(const struct search *s, size_t i, int sig)
+{
+	_cleanup_fd_ int pidfd = s->begun[i] ? sys_pidfd_open(s->members.all[i]) : -1;
+
+	return pidfd >= 0 && program_start_time(s->members.all[i]) == s->begun[i] &&
 	       sys_pidfd_send_signal(pidfd, sig) == 0;
 }
 
@@ -101,15 +122,7 @@ static bool search_visit(void *user, pid_t pid, int dir)
 		s->moving |= s->stopping && pid != s->root && !search_has_stopped(dir);
 		return true;
 	}
-	return !search_signal(s, pid, dir, s->stopping ? SIGSTOP : 0) || pids_add(&s->members, pid);
-}
-
-static int search_open(pid_t pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return search_add(s, pid, dir);
 }
 
 /* Find the members, signal them, and free them. Return whether there was one to signal. */
@@ -132,12 +145,10 @@ static bool search_end(struct search *s, int sig)
 			(void)nanosleep(&moment, NULL);
 	}
 	/* Children before their parents, for the same reason. */
-	for (size_t i = s->members.n; i-- > 0;) {
-		_cleanup_fd_ int dir = search_open(s->members.all[i]);
-
-		sent |= dir >= 0 && search_signal(s, s->members.all[i], dir, sig);
-	}
+	for (size_t i = s->members.n; i-- > 0;)
+		sent |= search_signal(s, i, sig);
 	pids_done(&s->members);
+	free(s->begun);
 	return sent;
 }
 
@@ -153,7 +164,13 @@ bool proctree_signal_below(pid_t root, int sig)
 {
 	struct search s = {.root = root, .leader = -1, .stopping = sig == SIGKILL};
 
-	return pids_add(&s.members, root) && search_end(&s, sig);
+	s.begun = array_room(NULL, 0, &s.begun_room, sizeof(*s.begun));
+	if (!s.begun || !pids_add(&s.members, root)) {
+		free(s.begun);
+		return false;
+	}
+	s.begun[0] = 0;
+	return search_end(&s, sig);
 }
 
 /* The descriptor is opened before the namespace is examined, so that a pid that is reused meanwhile

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BALLAST = 32 << 20, WORK_USEC = 100000 };
+enum { BALLAST = 32 << 20, WORK_USEC = 100000, FICKLE = 50 };
 
 /* A child that has touched memory, made a child of its own, and waits. */
 static pid_t start_family(void)
@@ -88,6 +88,46 @@ static void counts_the_time_of_the_dead(void)
 	check(after.cpu_usec > before.cpu_usec);
 }
 
+/* Ends as soon as its child is stopped: then the child belongs to nobody any more. */
+_Noreturn static void be_fickle(int tell)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		for (;;)
+			pause();
+	(void)!write(tell, &child, sizeof(child));
+	(void)waitpid(child, NULL, WUNTRACED);
+	_exit(0);
+}
+
+static void what_was_stopped_is_killed(void)
+{
+	for (int i = 0; i < FICKLE; i++) {
+		int fds[2];
+		pid_t root, child = 0;
+
+		must(fd_pipe(fds) == 0);
+		root = fork();
+		if (root == 0)
+			be_fickle(fds[1]);
+		must(root > 0 && read(fds[0], &child, sizeof(child)) == sizeof(child) && child > 0);
+		close(fds[0]);
+		close(fds[1]);
+		(void)proctree_signal_below(root, SIGKILL);
+		must(waitpid(root, NULL, 0) == root);
+		/* It is ours now. */
+		for (int turn = 0; waitpid(child, NULL, WNOHANG) == 0; turn++) {
+			usleep(1000);
+			if (turn < 10000)
+				continue;
+			tap_fail("it was left");
+			kill(child, SIGKILL);
+			return;
+		}
+	}
+}
+
 int main(void)
 {
 	struct room_usage u;
@@ -99,5 +139,7 @@ int main(void)
 	}
 	run_test(counts_what_is_below);
 	run_test(counts_the_time_of_the_dead);
+	must(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+	run_test(what_was_stopped_is_killed);
 	return tap_done();
 }
