@@ -12,6 +12,7 @@
 #include "broker/log.h"
 #include "broker/refuse.h"
 #include "broker/stream.h"
+#include "broker/watch.h"
 #include "ipc/helper.h"
 #include "ipc/netchan.h"
 #include "loop/loop.h"
@@ -59,7 +60,8 @@ static void go_on_stream(struct question *q, const struct net_owner *owner)
 		return;
 	b->lines.owner = owner;
 	req = decide_what(s);
-	refuse_policy(s, &req);
+	if (!watch_hold(s))
+		refuse_policy(s, &req);
 	b->lines.owner = NULL;
 }
 

@@ -348,6 +348,7 @@ static int start(struct broker *b, const struct broker_fds *fds)
 static void tear_down(struct broker *b)
 {
 	reloads_free(b);
+	watch_free(b);
 	github_free(b);
 	mints_free(b);
 	origins_free(b);

@@ -16,6 +16,7 @@
 #include "broker/pool.h"
 #include "broker/stream.h"
 #include "broker/tape.h"
+#include "broker/watch.h"
 #include "http/coding.h"
 #include "ipc/chan.h"
 #include "loop/loop.h"
@@ -65,6 +66,7 @@ struct broker {
 	struct upstream *dead_upstreams;
 	struct minting minting;
 	struct attribution attribution;
+	struct watching watching;
 	struct log_lines lines;
 	struct tape tape;
 	struct offline *offline; /* NULL: requests go to real origins */

@@ -260,11 +260,15 @@ static int config_take(struct broker *b, struct chan_frame *f)
 		return take_offline(b, f);
 	case NETCONF_DONE:
 		return config_complete(b);
-	case NETCONF_KEEP: /* there is nothing yet to keep */
+	case NETCONF_KEEP:  /* there is nothing yet to keep */
+	case NETCONF_WATCH: /* nor to be asked about */
+	case NETCONF_ANSWER:
 	case NETCONF_OK:
 	case NETCONF_COUNTS:
 	case NETCONF_REFUSED:
 	case NETCONF_REPLACED:
+	case NETCONF_QUESTION:
+	case NETCONF_WITHDRAWN:
 		break;
 	}
 	return malformed(b);

@@ -20,6 +20,7 @@
 #include "broker/request_body.h"
 #include "broker/stream.h"
 #include "broker/upstream.h"
+#include "broker/watch.h"
 #include "ipc/netchan.h"
 #include "netlog/netlog.h"
 #include "policy/allowlist.h"
@@ -135,12 +136,29 @@ static void decide_collect(struct stream *s, size_t max)
 	expect_continue(s);
 }
 
+/* The policy allows it: let the filters judge it. */
+static void decide_allowed(struct stream *s)
+{
+	size_t whole;
+
+	if (s->kind == NET_KIND_TUNNEL) {
+		request_ready(s);
+		return;
+	}
+	if (!is_unmistakable(s) || chain_judge_head(s, &whole) < 0)
+		return;
+	/* Bytes after a WebSocket's handshake are not a body. */
+	if (whole < SIZE_MAX && s->request == REQUEST_OPEN && s->kind == NET_KIND_HTTP)
+		decide_collect(s, whole);
+	else if (chain_judge_body(s) == 0)
+		request_prepare(s);
+}
+
 void decide_request(struct stream *s)
 {
 	struct broker *b = s->broker;
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	struct policy_request req = decide_what(s);
-	size_t whole;
 
 	s->policy = allowlist_ref(b->policy);
 	s->policy_number = b->policy_number;
@@ -154,24 +172,42 @@ void decide_request(struct stream *s)
 		refuse_upstream(s, 502, "request_not_sent", err.message);
 		return;
 	}
-	if (!s->verdict.allow) {
-		if (attribute_request(s))
-			stream_go(s, STREAM_ASKING);
-		else
-			refuse_policy(s, &req);
+	if (s->verdict.allow)
+		decide_allowed(s);
+	else if (attribute_request(s))
+		stream_go(s, STREAM_ASKING);
+	else if (!watch_hold(s))
+		refuse_policy(s, &req);
+}
+
+/* As if what came meanwhile came now. */
+static void decide_catch_up(struct stream *s, struct str body, bool ended)
+{
+	bool dropped = s->request == REQUEST_DROPPED;
+
+	if (body.n > 0 && !dropped && s->state != STREAM_CLOSED)
+		request_body_add(s, body);
+	if (!ended || s->state == STREAM_CLOSED)
 		return;
-	}
-	if (s->kind == NET_KIND_TUNNEL) {
-		request_ready(s);
-		return;
-	}
-	if (!is_unmistakable(s) || chain_judge_head(s, &whole) < 0)
-		return;
-	/* Bytes after a WebSocket's handshake are not a body. */
-	if (whole < SIZE_MAX && s->request == REQUEST_OPEN && s->kind == NET_KIND_HTTP)
-		decide_collect(s, whole);
-	else if (chain_judge_body(s) == 0)
-		request_prepare(s);
+	dropped = s->request == REQUEST_DROPPED;
+	s->request = REQUEST_ENDED;
+	if (s->state == STREAM_ANSWERED)
+		stream_close(s);
+	else if (!dropped)
+		request_body_end(s);
+}
+
+void decide_held(struct stream *s)
+{
+	struct buf body = s->body;
+	bool ended = s->request == REQUEST_ENDED && s->framing != NET_BODY_NONE;
+
+	s->body = BUF_INIT(body.max);
+	if (ended)
+		s->request = REQUEST_OPEN;
+	decide_allowed(s);
+	decide_catch_up(s, buf_str(&body), ended);
+	buf_done_wiped(&body);
 }
 
 void request_whole(struct stream *s)

@@ -11,6 +11,8 @@ struct stream;
 struct policy_request decide_what(const struct stream *s);
 /* Judge the request: refuse it, make it ready, or let it wait. */
 void decide_request(struct stream *s);
+/* Go on with a request that was held (watch.h), and is allowed now. */
+void decide_held(struct stream *s);
 /* Add credentials to a request that is allowed, and whose body is known if a filter needs it. The
  * request becomes ready, waits, or is refused. */
 void request_prepare(struct stream *s);

@@ -25,6 +25,7 @@
 #include "broker/refuse.h"
 #include "broker/stream.h"
 #include "broker/upstream.h"
+#include "broker/watch.h"
 #include "ipc/chan.h"
 #include "ipc/helper.h"
 #include "ipc/netchan.h"
@@ -161,7 +162,8 @@ static bool judge_again(struct stream *s)
 	struct verdict v;
 
 	/* Without memory the verdict is a refusal. */
-	if (policy_decide(s->broker->policy, &req, &v) == 0 && v.allow && reload_go_on(s, &v))
+	if (policy_decide(s->broker->policy, &req, &v) == 0 &&
+		((s->once && !watch_is_denied(s)) || (v.allow && reload_go_on(s, &v))))
 		return true;
 	break_off(s, &req, &v);
 	return false;
@@ -223,6 +225,7 @@ static int replace(struct reload *r)
 	if (net_send_forget(&b->net) < 0)
 		broker_fail(b);
 	m.closed = judge_all_again(b);
+	watch_judge_again(b);
 	origin_close_probes(b);
 	github_judge_again(b);
 	allowlist_free(was);
@@ -274,6 +277,26 @@ static void reload_finish(struct reload *r)
 	reload_free(r);
 }
 
+/* Only as the first frame. */
+static bool reload_is_watch(const struct reload *r, const struct chan_frame *f)
+{
+	return f->type == NETCONF_WATCH && f->payload.n == 0 && f->fds_n == 0 && r->sources == 0 &&
+	       !r->keeps && r->err.code == 0;
+}
+
+/* The client has no new policy, but wants to be asked; it waits for an answer, so nothing more has
+ * come. */
+static void reload_become_watch(struct reload *r)
+{
+	struct broker *b = r->broker;
+	int fd = r->chan.fd;
+
+	loop_io_remove(&r->io);
+	r->chan.fd = -1;
+	reload_free(r);
+	watch_begin(b, fd);
+}
+
 static void on_reload(struct loop_io *io, uint32_t events)
 {
 	struct reload *r = container_of(io, struct reload, io);
@@ -283,6 +306,10 @@ static void on_reload(struct loop_io *io, uint32_t events)
 	while ((n = chan_recv(&r->chan, &f)) == 1) {
 		bool done = f.type == NETCONF_DONE;
 
+		if (reload_is_watch(r, &f)) {
+			reload_become_watch(r);
+			return;
+		}
 		if (r->err.code != 0)
 			; /* it has failed: drop the frame */
 		else if (f.fds_n > 0)

@@ -27,6 +27,7 @@ struct upstream;
 enum stream_state {
 	STREAM_JUDGED,     /* its head is being judged */
 	STREAM_ASKING,     /* refused; the supervisor is asked which process made it */
+	STREAM_HELD,       /* refused; a person is asked (watch.c) */
 	STREAM_COLLECTING, /* its body is being collected */
 	STREAM_WAITING,    /* for a token */
 	STREAM_READY,      /* is sent when its log line is written */
@@ -69,6 +70,7 @@ struct stream {
 	struct verdict verdict;
 	struct allowlist *policy; /* of the verdict's rule; a reference */
 	unsigned policy_number;
+	bool once; /* a person has let it go on, and not the policy in force */
 
 	/* Towards the origin. */
 	struct buf body;  /* bytes that it has not taken, or that may have to be sent again */

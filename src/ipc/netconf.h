@@ -9,9 +9,15 @@
  * (HELPER_POLICY): any number of ALLOWLIST and ALLOW, then DONE. It replaces the old policy as a
  * whole (or is added to it, if a KEEP comes before DONE), or not at all if any part is wrong or the
  * client disconnects before DONE. The answer is NETCONF_REPLACED or NETCONF_REFUSED; then the
- * broker closes the socket. */
+ * broker closes the socket.
+ *
+ * A person who is asked comes over such a socket, too: WATCH, which is answered with OK. From then
+ * on the broker sends a QUESTION for each request that an allowlist could allow and the policy
+ * does not, and holds the request until an ANSWER, or WITHDRAWN if somebody else has answered, the
+ * room has given up, or the policy was changed. */
 
 #include "ipc/message.h"
+#include "ipc/netchan.h"
 
 enum {
 	NETCONF_MAX_PAYLOAD = 2 * 1024 * 1024,
@@ -39,11 +45,15 @@ enum netconf_frame {
 	NETCONF_RECORD,        /* struct netconf_record; 1 fd: the file that records requests */
 	NETCONF_OFFLINE,       /* nothing; 1 fd: a cassette that answers all requests */
 	NETCONF_DONE,
-	NETCONF_KEEP,     /* nothing: the new policy is added to the one in force */
-	NETCONF_OK = 16,  /* broker -> client */
-	NETCONF_COUNTS,   /* broker -> client: struct netconf_counts, once, when the broker ends */
-	NETCONF_REFUSED,  /* broker -> client: an error */
-	NETCONF_REPLACED, /* broker -> client: struct netconf_replaced */
+	NETCONF_KEEP,      /* nothing: the new policy is added to the one in force */
+	NETCONF_WATCH,     /* nothing: the client wants to be asked */
+	NETCONF_ANSWER,    /* struct netconf_answer */
+	NETCONF_OK = 16,   /* broker -> client */
+	NETCONF_COUNTS,    /* broker -> client: struct netconf_counts, once, when the broker ends */
+	NETCONF_REFUSED,   /* broker -> client: an error */
+	NETCONF_REPLACED,  /* broker -> client: struct netconf_replaced */
+	NETCONF_QUESTION,  /* broker -> client: struct netconf_question */
+	NETCONF_WITHDRAWN, /* broker -> client: struct netconf_withdrawn */
 };
 
 #define NETCONF_ALLOWLIST_FIELDS(F)                                                                \
@@ -107,5 +117,26 @@ MESSAGE(netconf, counts, NETCONF_COUNTS, NETCONF_COUNTS_FIELDS);
 	F(U32, rules)  /* number of rules */                                                       \
 	F(U32, closed) /* open requests that it forbids */
 MESSAGE(netconf, replaced, NETCONF_REPLACED, NETCONF_REPLACED_FIELDS);
+
+/* A request that waits for an answer. Texts may be any bytes. */
+#define NETCONF_QUESTION_FIELDS(F)                                                                 \
+	F(U32, number)                                                                             \
+	F(BOOL, is_host) /* no rule names the host */                                              \
+	F(STR, scheme, .max = 16)                                                                  \
+	F(STR, host, .max = NET_MAX_HOST)                                                          \
+	F(U16, port)                                                                               \
+	F(STR, method, .max = NET_MAX_METHOD, .flags = FIELD_CUT)                                  \
+	F(STR, target, .max = NETCONF_MAX_NAME * 8, .flags = FIELD_CUT)                            \
+	F(PART, owner, net_owner)                                                                  \
+	F(STR, suggestion, .max = NETCONF_MAX_VALUE) /* YAML that allows exactly this request */
+MESSAGE(netconf, question, NETCONF_QUESTION, NETCONF_QUESTION_FIELDS);
+
+#define NETCONF_ANSWER_FIELDS(F)                                                                   \
+	F(U32, number)                                                                             \
+	F(BOOL, allow) /* this request alone; else it is refused */
+MESSAGE(netconf, answer, NETCONF_ANSWER, NETCONF_ANSWER_FIELDS);
+
+#define NETCONF_WITHDRAWN_FIELDS(F) F(U32, number)
+MESSAGE(netconf, withdrawn, NETCONF_WITHDRAWN, NETCONF_WITHDRAWN_FIELDS);
 
 MESSAGE_ERROR(netconf, refused, NETCONF_REFUSED, "the broker's answer is malformed");

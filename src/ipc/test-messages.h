@@ -19,6 +19,7 @@ static const message_fn ipc_messages[] = {roomctl_exec_message, roomctl_signal_m
 	ctl_refused_message, netconf_allowlist_message, netconf_secret_message,
 	netconf_github_app_message, netconf_connect_to_message, netconf_log_message,
 	netconf_record_message, netconf_counts_message, netconf_replaced_message,
+	netconf_question_message, netconf_answer_message, netconf_withdrawn_message,
 	net_client_message, net_hello_message, net_mint_message, net_cert_message, net_open_message,
 	net_response_message, net_trailers_message, net_end_of_stream_message, net_credit_message,
 	net_event_message, recording_begin_message, recording_tree_message, recording_event_message,

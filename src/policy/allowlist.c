@@ -63,7 +63,7 @@ bool allowlist_denies_host(
 	const struct allowlist *list, const struct allow_rule *rule, const struct host *host)
 {
 	for (size_t i = 0; i < list->denials.n; i++)
-		if (list->denials.v[i]->number > rule->number &&
+		if ((!rule || list->denials.v[i]->number > rule->number) &&
 			host_pattern_matches(str_from(list->denials.v[i]->host), host))
 			return true;
 	return false;

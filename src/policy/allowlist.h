@@ -100,7 +100,8 @@ _warn_unused_ int allowlist_extend(const struct allowlist *list, struct allowlis
 /* Number of denials, and one of them; borrowed. */
 size_t allowlist_denials(const struct allowlist *list);
 const struct allow_rule *allowlist_denial(const struct allowlist *list, size_t i);
-/* Return whether a denial for a host, or a part of it, came after the rule. */
+/* Return whether a denial for a host, or a part of it, came after the rule (NULL: whether there is
+ * one). */
 bool allowlist_denies_host(
 	const struct allowlist *list, const struct allow_rule *rule, const struct host *host);
 
