@@ -2,6 +2,7 @@
 /* `cloche net`: what an allowlist decides, the policy of a running sandbox, network logs. */
 #include "cli.h"
 #include "json_out.h"
+#include "net_watch.h"
 #include "project.h"
 
 #include <cloche/allowlist.h>
@@ -13,7 +14,7 @@
 
 struct net_options {
 	cloche_allowlist *list; /* NULL: none was named */
-	bool blocked, follow, json;
+	bool blocked, follow, json, quiet;
 };
 
 /* Add to the list with add(), which takes what the option was given. */
@@ -55,7 +56,9 @@ static const struct option options[] = {
 		.at = offsetof(struct net_options, blocked)},
 	{"follow", 'f', NULL, "log: go on until the sandbox ends; suggest: wait until it has ended",
 		.at = offsetof(struct net_options, follow)},
-	{"json", 0, NULL, "print JSON (log: one line an entry, else one document)",
+	{"quiet", 'q', NULL, "watch: print nothing but questions",
+		.at = offsetof(struct net_options, quiet)},
+	{"json", 0, NULL, "print JSON (log, watch: lines; else one document)",
 		.at = offsetof(struct net_options, json)},
 	{0},
 };
@@ -279,6 +282,11 @@ static int net_suggest(struct net_options *o, char *const *operands, cloche_err 
 	return ok ? 0 : EXIT_CLOCHE;
 }
 
+static int net_ask(struct net_options *o, char *const *operands, cloche_err *err)
+{
+	return net_watch(operands[0], o->json, o->quiet, err);
+}
+
 static const struct part {
 	const char *name, *needs, *example;
 	int operands;
@@ -291,6 +299,7 @@ static const struct part {
 	{"deny", "a sandbox and HOST[/PATH]", "deny dev pypi.org", 2, false, net_deny},
 	{"log", "a sandbox, or the FILE of a log", "log dev", 1, false, net_log},
 	{"suggest", "a sandbox, or the FILE of a log", "suggest dev", 1, false, net_suggest},
+	{"watch", "a sandbox", "watch dev", 1, false, net_ask},
 };
 
 static const struct part *net_find_part(const struct operands *operands, cloche_err *err)
@@ -299,7 +308,7 @@ static const struct part *net_find_part(const struct operands *operands, cloche_
 		if (strcmp(operands->v[0], parts[i].name) == 0)
 			return &parts[i];
 	wrong_usage(err, "\"cloche net --help\" tells what each does",
-		"net: use check, set, allow, deny, log or suggest%s%s%s",
+		"net: use check, set, allow, deny, log, suggest or watch%s%s%s",
 		operands->n ? ", not \"" : "", operands->n ? operands->v[0] : "",
 		operands->n ? "\"" : "");
 	return NULL;
@@ -330,6 +339,7 @@ const struct command command_net = {
 	.synopsis = "check [--allowlist FILE] METHOD URL\n"
 		    "       cloche net set [--allowlist FILE] [--allow HOST] ID\n"
 		    "       cloche net allow|deny ID HOST[/PATH]\n"
+		    "       cloche net watch ID\n"
 		    "       cloche net log [--blocked] [--follow] ID|FILE\n"
 		    "       cloche net suggest [--blocked-only] [--follow] ID|FILE",
 	.text = "check says what the gateway would decide about a request, which rule decides,\n"
@@ -337,6 +347,7 @@ const struct command command_net = {
 		"set replaces what a running sandbox may reach: as a whole, or not at all.\n"
 		"Requests under way that the new rules forbid are broken off; secrets stay.\n"
 		"allow and deny add to what holds. The last word about a host counts.\n"
+		"watch asks you about each request that would be refused, until the sandbox ends.\n"
 		"log shows a network log, safe for a terminal: of a sandbox that runs or was one\n"
 		"of the last 64 that have ended, or a file of either form.\n"
 		"suggest prints the smallest allowlist that the requests of a log need. Read it\n"

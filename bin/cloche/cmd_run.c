@@ -7,6 +7,7 @@
 #include "refusals.h"
 
 #include <cloche/run.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +25,13 @@ static int run_run_detached(struct sandbox_options *o, cloche_run *run, cloche_e
 
 int run_run_attached(struct sandbox_options *o, cloche_run *run)
 {
-	const struct foreground f = {.tty = foreground_has_tty(o->tty && isatty(STDIN_FILENO),
-					     o->no_tty || o->interactive || o->json || o->events),
+	const bool asks = sandbox_options_given(o, "ask");
+	const struct foreground f = {
+		.tty = foreground_has_tty(o->tty && isatty(STDIN_FILENO),
+			o->no_tty || o->interactive || o->json || o->events || asks),
 		.interactive = o->interactive || o->tty,
 		.events = o->events,
+		.ask = asks,
 		.no_output = o->json};
 	const cloche_result *end = cloche_run_result(run);
 	json_t *planted;
@@ -79,6 +83,24 @@ static bool names_image(const struct sandbox_options *o)
 	return root && strncmp(root->value, "image:", 6) == 0;
 }
 
+/* The answers are typed on this terminal, so the command cannot have it. */
+static int run_check_ask(const struct sandbox_options *o, cloche_err *err)
+{
+	int tty;
+
+	if (o->tty || (o->interactive && isatty(STDIN_FILENO)))
+		return wrong_usage(err, "\"cloche net watch\" asks in another terminal",
+			"run: --ask needs the keys that %s passes on",
+			o->tty ? "--tty" : "--interactive");
+	tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	if (tty < 0)
+		return wrong_usage(err,
+			"cloche create --ask waits for \"cloche net watch\", wherever that is",
+			"run: there is no terminal to ask on");
+	close(tty);
+	return 0;
+}
+
 static int run_check(
 	const struct sandbox_options *o, const struct operands *operands, cloche_err *err)
 {
@@ -94,6 +116,8 @@ static int run_check(
 			o->json     ? "--json"
 			: o->detach ? "--detach"
 				    : "--tty");
+	if (!o->detach && sandbox_options_given(o, "ask"))
+		return run_check_ask(o, err);
 	if (o->detach && o->network_log_live)
 		return wrong_usage(err, "with --detach use --network-log FILE",
 			"run: --network-log-live needs somebody to watch it");

@@ -4,6 +4,7 @@
 #include "events.h"
 #include "interrupt.h"
 #include "json_out.h"
+#include "net_watch.h"
 #include "terminal_filter.h"
 
 #include <errno.h>
@@ -11,11 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const struct foreground *how;
 static int output_errno; /* why output could not be written; 0: no failure */
 static struct terminal_filter filters[2];
+static pid_t asks; /* who asks on our terminal */
 
 enum { KEYS_PATIENCE = 3 };
 
@@ -117,6 +120,27 @@ static int foreground_left(const cloche_result *end)
 	return signal_number == SIGTERM || signal_number == SIGHUP ? 128 + signal_number : 0;
 }
 
+/* Have somebody ask on our terminal. */
+static void foreground_on_start(const char *id, void *user)
+{
+	cloche_err err = CLOCHE_ERR_INIT;
+
+	asks = net_watch_start(id, &err);
+	if (asks < 0) {
+		complain(&err);
+		cloche_run_stop(user);
+	}
+}
+
+static void foreground_ask_no_more(void)
+{
+	if (asks <= 0)
+		return;
+	kill(asks, SIGTERM);
+	while (waitpid(asks, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 {
 	const cloche_result *end = cloche_run_result(run);
@@ -129,7 +153,10 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	foreground_configure(run);
 	if (f->events)
 		cloche_run_on_network(run, events_network, run);
+	if (f->ask)
+		cloche_run_on_start(run, foreground_on_start, run);
 	r = cloche_run_execute(run, &err);
+	foreground_ask_no_more();
 	(void)terminal_filter_close(&filters[0], STDOUT_FILENO);
 	(void)terminal_filter_close(&filters[1], STDERR_FILENO);
 	if (r < 0)

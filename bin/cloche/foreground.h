@@ -18,6 +18,7 @@ struct foreground {
 	bool interactive;  /* pass standard input even if it is a terminal */
 	bool no_input;     /* pass no standard input */
 	bool events;       /* print JSON Lines (events.h) */
+	bool ask;          /* ask on our terminal about what would be refused (net_watch.h) */
 	bool no_output;    /* the run keeps the output; do not print it */
 	bool joined;       /* another run started it: Ctrl-C is only passed on */
 	bool stays;        /* it is in a long-lived sandbox */

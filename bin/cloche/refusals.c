@@ -84,17 +84,20 @@ static void refusal_place(const json_t *event, char ret[PLACE_MAX])
 		snprintf(ret, PLACE_MAX, "%s:%lld", host, (long long)port);
 }
 
-/* The characters of a name alone, whatever the room has called its program. */
+void refusal_keep_name(char *name)
+{
+	static const char good[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";
+
+	for (; *name; name++)
+		if (!strchr(good, *name))
+			*name = '?';
+}
+
 static void refusal_program(const json_t *event, char ret[PROGRAM_MAX])
 {
-	size_t n;
-
 	snprintf(ret, PROGRAM_MAX, "%s", refusal_text(event, "process"));
-	n = strlen(ret);
-	for (size_t i = 0; i < n; i++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-",
-			    ret[i]))
-			ret[i] = '?';
+	refusal_keep_name(ret);
 }
 
 /* --- counting --- */

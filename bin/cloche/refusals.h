@@ -16,6 +16,9 @@ cloche_network_log *refusals_open(const char *sandbox, bool before);
  * into a header. NULL if it is neither. */
 json_t *refusal_event(const char *json);
 
+/* Make '?' of all but the characters of a name, whatever the room has called its program. */
+void refusal_keep_name(char *name);
+
 /* Say in at most five lines on standard error what was refused since then, and what allows it:
  * options, or commands if the sandbox lives on. Close the log. NULL is fine. */
 void refusals_say(cloche_network_log *log, const char *sandbox, bool lives);

@@ -85,6 +85,11 @@ CLOCHE_API void cloche_run_on_output(cloche_run *run, cloche_output_fn fn, void 
 
 CLOCHE_API void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user);
 
+/* Call fn on the executing thread when the run's own sandbox has started, before its command
+ * begins. id is borrowed during the call. */
+typedef void (*cloche_start_fn)(const char *id, void *user);
+CLOCHE_API void cloche_run_on_start(cloche_run *run, cloche_start_fn fn, void *user);
+
 /* Call fn on the executing thread for each entry of the network log of the run's own sandbox, as it
  * is written: what was asked for and refused, names that were looked up, warnings. The entry is
  * borrowed during the call. Nothing is called for a sandbox without a network, in an existing

@@ -260,8 +260,10 @@ static int config_take(struct broker *b, struct chan_frame *f)
 		return take_offline(b, f);
 	case NETCONF_DONE:
 		return config_complete(b);
-	case NETCONF_KEEP:  /* there is nothing yet to keep */
-	case NETCONF_WATCH: /* nor to be asked about */
+	case NETCONF_WATCH:
+		b->watching.expected = true;
+		return f->payload.n == 0 ? 0 : malformed(b);
+	case NETCONF_KEEP: /* there is nothing yet to keep */
 	case NETCONF_ANSWER:
 	case NETCONF_OK:
 	case NETCONF_COUNTS:

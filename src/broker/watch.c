@@ -6,8 +6,8 @@
  * is then judged by the filters as any other, with its body as if that came now. Nobody who answers
  * is inside: the socket comes from the supervisor, which takes it from the sandbox's owner.
  *
- * If nobody answers in a minute, or nobody watches any more, it is refused as ever. A client that
- * does not read is dropped. */
+ * If nobody answers in a minute, or nobody watches any more (and the sandbox was not made to be
+ * watched, --ask), it is refused as ever. A client that does not read is dropped. */
 #include "broker/watch.h"
 #include "base/clock.h"
 #include "broker/broker_internal.h"
@@ -198,8 +198,8 @@ bool watch_hold(struct stream *s)
 	int n;
 
 	DL_COUNT(b->watching.held, other, n);
-	if (!b->watching.watchers || n >= HELD_MAX || s->kind == NET_KIND_TUNNEL ||
-		s->host.kind != HOST_NAME || watch_is_denied(s))
+	if ((!b->watching.watchers && !b->watching.expected) || n >= HELD_MAX ||
+		s->kind == NET_KIND_TUNNEL || s->host.kind != HOST_NAME || watch_is_denied(s))
 		return false;
 	would = held_policy(s, &v);
 	h = would ? calloc(1, sizeof(*h) + texts_n) : NULL;
@@ -295,7 +295,7 @@ static void watchers_reap(struct broker *b)
 	DL_FOREACH_SAFE (b->watching.watchers, w, tmp)
 		if (w->dead)
 			watcher_free(w);
-	while (!b->watching.watchers && b->watching.held)
+	while (!b->watching.watchers && !b->watching.expected && b->watching.held)
 		held_refuse(b->watching.held);
 }
 

@@ -17,6 +17,7 @@ struct watching {
 	struct watcher *watchers;
 	struct watch_held *held;
 	uint32_t last; /* number of a question */
+	bool expected; /* what is held waits for somebody who watches, too */
 };
 
 /* Ask whoever watches from now on over this socket, which a client has sent. Takes fd. */

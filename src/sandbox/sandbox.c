@@ -471,7 +471,7 @@ bool sandbox_wants_gateway(const cloche_sandbox *sb)
 {
 	if (sb->net != CLOCHE_NET_AUTO)
 		return sb->net == CLOCHE_NET_GATEWAY;
-	if (sb->offline)
+	if (sb->offline || sb->ask)
 		return true;
 	return sb->allowlist && cloche_allowlist_count(sb->allowlist) > 0;
 }

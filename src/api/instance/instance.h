@@ -35,6 +35,10 @@ _warn_unused_ int instance_copy_fresh(
 _warn_unused_ int instance_attach(
 	const cloche_instance *instance, struct client **ret, struct cloche_err *err);
 
+/* Open a channel to the broker (ipc/netconf.h). */
+_warn_unused_ int instance_policy_channel(
+	const cloche_instance *instance, struct chan *ret, struct cloche_err *err);
+
 /* Return whether output goes through the supervisor (kept in struct ctl_start). */
 bool instance_is_kept(const cloche_instance *instance);
 

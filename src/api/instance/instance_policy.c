@@ -48,11 +48,10 @@ static int exchange(struct chan *c, const cloche_allowlist *list, bool keep,
 	return r;
 }
 
-static int set_policy(const cloche_instance *instance, const cloche_allowlist *list, bool keep,
-	cloche_policy_change *ret, struct cloche_err *err)
+int instance_policy_channel(
+	const cloche_instance *instance, struct chan *ret, struct cloche_err *err)
 {
 	_cleanup_(client_freep) struct client *client = NULL;
-	struct chan c;
 	int pair[2], r = instance_attach(instance, &client, err);
 
 	if (r < 0)
@@ -66,8 +65,22 @@ static int set_policy(const cloche_instance *instance, const cloche_allowlist *l
 		fd_close(pair[0]);
 		return r;
 	}
-	r = chan_init(&c, pair[0], NETCONF_MAX_PAYLOAD, NETWORK_OUT_MAX);
-	r = r < 0 ? err_sys(err, -r, "set up a channel") : exchange(&c, list, keep, ret, err);
+	r = chan_init(ret, pair[0], NETCONF_MAX_PAYLOAD, NETWORK_OUT_MAX);
+	if (r == 0)
+		return 0;
+	chan_done(ret);
+	return err_sys(err, -r, "set up a channel");
+}
+
+static int set_policy(const cloche_instance *instance, const cloche_allowlist *list, bool keep,
+	cloche_policy_change *ret, struct cloche_err *err)
+{
+	struct chan c;
+	int r = instance_policy_channel(instance, &c, err);
+
+	if (r < 0)
+		return r;
+	r = exchange(&c, list, keep, ret, err);
 	chan_done(&c);
 	return r;
 }

@@ -227,6 +227,12 @@ void cloche_run_on_warning(cloche_run *run, cloche_warning_fn fn, void *user)
 	run->on_warning_user = user;
 }
 
+void cloche_run_on_start(cloche_run *run, cloche_start_fn fn, void *user)
+{
+	run->on_start = fn;
+	run->on_start_user = user;
+}
+
 void cloche_run_on_network(cloche_run *run, cloche_network_fn fn, void *user)
 {
 	run->on_network = fn;

@@ -62,6 +62,8 @@ struct cloche_run {
 	void *on_output_user;
 	cloche_warning_fn on_warning;
 	void *on_warning_user;
+	cloche_start_fn on_start;
+	void *on_start_user;
 	cloche_network_fn on_network;
 	void *on_network_user;
 	cloche_network_log *network_log; /* NULL: nobody is told of it */

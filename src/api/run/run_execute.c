@@ -215,6 +215,8 @@ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err
 	return 0;
 }
 
+JOB_TELL1(run_call_start, cloche_start_fn, const char *)
+
 static int start_own(cloche_run *run, struct cloche_err *err)
 {
 	struct client *client = NULL;
@@ -236,7 +238,13 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 	run_begin(run, client);
 	run_watch_network(run);
 	sandbox_tell_doubtful(run->sb, run->on_warning, run->on_warning_user);
-	return ports_publish(run->sb, client, err);
+	r = ports_publish(run->sb, client, err);
+	if (r == 0 && run->on_start) {
+		r = client_wait_started(client, err);
+		if (r == 0)
+			run_call_start(run->on_start, client_id(client), run->on_start_user);
+	}
+	return r;
 }
 
 /* If only the broker can judge a part of the configuration, wait for its answer before the command

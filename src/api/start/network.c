@@ -82,6 +82,8 @@ static int send_policy(struct chan *c, const cloche_sandbox *sb)
 {
 	int r = network_send_allowlist(c, sb->allowlist);
 
+	if (r == 0 && sb->ask)
+		r = chan_send(c, NETCONF_WATCH, STR_NULL, NULL, 0);
 	for (char *const *rule = sb->connect_to; r == 0 && rule && *rule; rule++) {
 		struct sandbox_connect_to t;
 
