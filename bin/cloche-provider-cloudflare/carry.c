@@ -3,6 +3,7 @@
  * connection. What is under way is bounded in both directions: whoever does not read is not read
  * from. Whether the room still lives is for those to know whose bytes these are. */
 #include "carry.h"
+#include "asked/asked.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "http/wsbytes.h"
@@ -91,22 +92,6 @@ static int carry_read_us(struct carry *c, struct cloche_err *err)
 	return wsbytes_put_close(&c->ws, &c->to_service, CARRY_NORMAL) < 0 ? err_nomem(err) : 0;
 }
 
-static int carry_write_us(struct carry *c, struct cloche_err *err)
-{
-	while (buf_len(&c->to_us)) {
-		ssize_t n = write(STDOUT_FILENO, buf_data(&c->to_us), buf_len(&c->to_us));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			break;
-		if (n < 0)
-			return err_sys(err, errno, "write");
-		buf_consume(&c->to_us, (size_t)n);
-	}
-	return 0;
-}
-
 static int carry_wait(const struct carry *c, struct cloche_err *err)
 {
 	bool reads = !c->over && buf_len(&c->to_us) < CARRY_ENOUGH;
@@ -145,7 +130,7 @@ static int carry_turn(struct carry *c, struct cloche_err *err)
 	int r = carry_read_service(c, err);
 
 	if (r == 0)
-		r = carry_write_us(c, err);
+		r = asked_write(&c->to_us, err);
 	if (r == 0 && !c->over)
 		r = carry_read_us(c, err);
 	if (r == 0)

@@ -9,6 +9,7 @@
  * answer may have come or not: then the stream is over. Who uses it has numbered what is on its
  * way, and goes on by another stream. */
 #include "stream.h"
+#include "asked/asked.h"
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -283,17 +284,10 @@ static int stream_read(struct stream *s, struct cloche_err *err)
 
 static int stream_write(struct stream *s, struct cloche_err *err)
 {
-	while (buf_len(&s->out)) {
-		ssize_t n = write(STDOUT_FILENO, buf_data(&s->out), buf_len(&s->out));
+	int r = asked_write(&s->out, err);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			break;
-		if (n < 0)
-			return err_sys(err, errno, "write");
-		buf_consume(&s->out, (size_t)n);
-	}
+	if (r < 0)
+		return r;
 	if (s->paused && buf_len(&s->out) <= OUT_ENOUGH / 2) {
 		s->paused = false;
 		if (curl_easy_pause(s->start.easy, CURLPAUSE_CONT) != CURLE_OK)

@@ -184,3 +184,19 @@ int asked_main(int argc, char **argv, int (*answer)(const char *verb, struct ask
 	asked_say("error ", a.err.message);
 	return 1;
 }
+
+int asked_write(struct buf *out, struct cloche_err *err)
+{
+	while (buf_len(out)) {
+		ssize_t n = write(STDOUT_FILENO, buf_data(out), buf_len(out));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n < 0)
+			return err_sys(err, errno, "write");
+		buf_consume(out, (size_t)n);
+	}
+	return 0;
+}

@@ -29,6 +29,9 @@ struct str asked_last_line(struct str text);
  */
 _noreturn_ void asked_become(const char *name, const char *path, const char *const *argv);
 
+/* Write to standard output, which is non-blocking, as much as it takes now. */
+_warn_unused_ int asked_write(struct buf *out, struct cloche_err *err);
+
 /* The whole program: verb is one of those of the protocol. answer returns 0, or negative with err
  * set; if gone is set as well, the room is gone for good. */
 struct asked_answer {
