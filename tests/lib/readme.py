@@ -15,13 +15,27 @@ except KeyError:
 MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 
 
-def blocks(of_cluster, page):
-    """[(command, what it prints), ...] of each block that begins with a prompt: of those that need a cluster, or of the others."""
+def indented(page):
+    """The lines of each block of that page."""
     with open(os.path.join(ROOT, page)) as f:
         text = f.read()
     for block in re.findall(r"(?:^(?:    .*)?\n)+", text, re.M):
         lines = [line[4:] for line in block.strip("\n").splitlines()]
-        if not lines or not lines[0].startswith("$ "):
+        if lines:
+            yield lines
+
+
+def typed():
+    """What README.md says to type without what it prints: the lines of the blocks without a prompt, without remarks."""
+    for lines in indented("README.md"):
+        if not lines[0].startswith("$ "):
+            yield from filter(None, (re.sub(r"\s+# .*", "", line) for line in lines if not line.lstrip().startswith("#")))
+
+
+def blocks(of_cluster, page):
+    """[(command, what it prints), ...] of each block that begins with a prompt: of those that need a cluster, or of the others."""
+    for lines in indented(page):
+        if not lines[0].startswith("$ "):
             continue
         steps = []
         for line in lines:
