@@ -13,7 +13,7 @@ unexport SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA
 unexport GIT_SSL_CAINFO
 
 .DELETE_ON_ERROR:
-.PHONY: all run check test cluster bench install fuzz lint clean help
+.PHONY: all run check test cluster deb bench install fuzz lint clean help
 
 all:
 	@tools/setup build
@@ -37,6 +37,12 @@ test:
 # It goes into a cache outside of the tree. "make test" then also runs the group cluster.
 cluster:
 	@tools/cluster build
+
+# The packages of debian/, into build/deb, and a try of each in fresh roots, for which it takes Debian from the network.
+deb:
+	@tools/setup build deb
+	@tools/deb
+	@$(PYTHON) tools/test deb
 
 bench: all
 	@tools/setup bench
@@ -64,6 +70,7 @@ help:
 	@echo 'make check                what one runs while working: checks, units, some scenarios, a room'
 	@echo 'make test [TEST=NAME...]  all tests, or groups: checks unit asan integration scenarios escape scale crash cluster vm'
 	@echo 'make cluster              build a real Kubernetes for the tests of the group cluster, into a cache (10 minutes)'
+	@echo 'make deb                  build the Debian packages into build/deb, and try them in fresh roots'
 	@echo 'make bench                measure against other tools; writes bench/RESULTS.md'
 	@echo 'make install PREFIX=DIR   install (DESTDIR is honoured)'
 	@echo 'make fuzz [SECONDS=60] [TARGET=NAME]   run the fuzz targets, keep their corpora'

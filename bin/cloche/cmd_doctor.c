@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli.h"
+#include "config.h"
 #include "json_out.h"
 
 #include <cloche/doctor.h>
@@ -75,17 +76,26 @@ static int doctor_check_options(const struct doctor *d, cloche_err *err)
 	return 0;
 }
 
-static const char *doctor_sum(const struct doctor *d, int r)
+/* Most machines on which something is missing are containers and runners: say where it stands what
+ * these have to allow. */
+static void doctor_sum_here(const struct doctor *d, int r)
 {
-	if (d->place && r == 0)
-		return d->unknown ? "perhaps a sandbox can be made there: see what is unknown above"
-				  : "a sandbox can be made there";
-	if (d->place)
-		return "no sandbox can be made there: see what is missing above";
-	if (r != 0)
-		return "no sandbox can be made here: see what is missing above";
-	return d->lacks ? "only provider landlock makes a sandbox here: see what is missing above"
-			: "a sandbox can be made here";
+	static const char page[] = CLOCHE_DOCDIR "/ci.md";
+
+	if (r == 0 && !d->lacks)
+		printf("a sandbox can be made here\n");
+	else
+		printf("%s: see what is missing above, and %s\n",
+			r == 0 ? "only provider landlock makes a sandbox here"
+			       : "no sandbox can be made here",
+			access(page, R_OK) == 0 ? page : "docs/ci.md in the source of cloche");
+}
+
+static void doctor_sum_there(const struct doctor *d, int r)
+{
+	puts(r != 0          ? "no sandbox can be made there: see what is missing above"
+		: d->unknown ? "perhaps a sandbox can be made there: see what is unknown above"
+			     : "a sandbox can be made there");
 }
 
 static int main_doctor(void *ctx, const struct operands *operands, cloche_err *err)
@@ -102,7 +112,7 @@ static int main_doctor(void *ctx, const struct operands *operands, cloche_err *e
 	if (r >= 0 && d->json)
 		json_print(json_pack("{s:b, s:O}", "ok", r == 0, "checks", d->checks));
 	else if (r >= 0)
-		printf("%s\n", doctor_sum(d, r));
+		(d->place ? doctor_sum_there : doctor_sum_here)(d, r);
 	json_decref(d->checks);
 	return r;
 }

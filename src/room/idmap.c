@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "jail/caps.h"
+#include "room/ns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,14 +125,15 @@ int idmap_write_self(
 	if (prctl(PR_SET_DUMPABLE, 1) < 0)
 		return err_sys(err, errno, "make the process dumpable");
 	r = write_text("/proc/self/setgroups", "deny", err);
-	if (r < 0)
-		return r;
-	snprintf(text, sizeof(text), "%u %u 1", m->uid, outer_uid);
-	r = write_text("/proc/self/uid_map", text, err);
+	if (r == 0) {
+		snprintf(text, sizeof(text), "%u %u 1", m->uid, outer_uid);
+		r = write_text("/proc/self/uid_map", text, err);
+	}
 	if (r < 0) {
 		if (outer_uid == 0)
 			err_hint(err, "root needs the capability SETFCAP for it, or be an ordinary "
 				      "user");
+		ns_explain_apparmor(outer_uid, err);
 		return r;
 	}
 	snprintf(text, sizeof(text), "%u %u 1", m->gid, outer_gid);

@@ -13,6 +13,7 @@
  */
 #include "room/ns.h"
 #include "base/fd.h"
+#include "config.h"
 #include "ipc/roomctl.h"
 #include "jail/sys.h"
 
@@ -27,6 +28,9 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* What "make install" puts there. */
+#define PROFILE CLOCHE_DATADIR "/apparmor/cloche"
 
 #define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 
@@ -48,27 +52,38 @@ static bool read_line(const char *path, char *ret, size_t size)
 	return true;
 }
 
+static bool setting_is(const char *path, const char *value)
+{
+	char line[64];
+
+	return read_line(path, line, sizeof(line)) && strcmp(line, value) == 0;
+}
+
+void ns_explain_apparmor(uid_t uid, struct cloche_err *err)
+{
+	if (uid == 0 || !setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"))
+		return;
+	/* A room on another machine is made by what was brought there. */
+	if (access(PROFILE, R_OK) < 0)
+		err_hint(err, "AppArmor restricts user namespaces: sysctl "
+			      "kernel.apparmor_restrict_unprivileged_userns=0 allows them, or an "
+			      "AppArmor profile for this program with the rule 'userns,'");
+	err_hint(err,
+		"AppArmor restricts user namespaces: root allows them to cloche by \"ln -s %s "
+		"/etc/apparmor.d && apparmor_parser -r /etc/apparmor.d/cloche\", or to everybody "
+		"by "
+		"\"sysctl kernel.apparmor_restrict_unprivileged_userns=0\"",
+		PROFILE);
+}
+
 /* Set the hint to what keeps this machine from making namespaces, if it is one of the known
  * blockers. */
 static void explain(struct cloche_err *err)
 {
-	static const struct {
-		const char *path, *value, *hint;
-	} settings[] = {
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0",
-			"the system forbids it to ordinary users: sysctl "
-			"kernel.unprivileged_userns_clone=1 allows it"},
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
-			"AppArmor restricts user namespaces: sysctl "
-			"kernel.apparmor_restrict_unprivileged_userns=0 allows them, or an "
-			"AppArmor profile for cloche with the rule 'userns,'"},
-	};
-	char line[64];
-
-	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
-		if (geteuid() != 0 && read_line(settings[i].path, line, sizeof(line)) &&
-			strcmp(line, settings[i].value) == 0)
-			err_hint(err, "%s", settings[i].hint);
+	if (geteuid() != 0 && setting_is("/proc/sys/kernel/unprivileged_userns_clone", "0"))
+		err_hint(err, "the system forbids it to ordinary users: sysctl "
+			      "kernel.unprivileged_userns_clone=1 allows it");
+	ns_explain_apparmor(geteuid(), err);
 	if (prctl(PR_GET_SECCOMP) == 2)
 		err_hint(err, "a system call filter is in force, as in a container: let it allow "
 			      "clone3, unshare, mount and sethostname (docker run --security-opt "

@@ -42,6 +42,10 @@ void ns_make_last(void);
  * which would undo it. */
 _warn_unused_ int ns_die_with_parent(int peer, struct cloche_err *err);
 
+/* Set the hint, if there is none, to what lets this user make namespaces, if AppArmor keeps him
+ * from that. It does so in either of two ways: none can be made, or nothing can be done in it. */
+void ns_explain_apparmor(uid_t uid, struct cloche_err *err);
+
 /* Say in err why these namespaces (CLONE_NEW...) could not be made, and return its negated code:
  * the hint is the known blocker, if there is one. */
 int ns_fail(int errnum, uint64_t flags, const char *what, struct cloche_err *err);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What README.md shows at a prompt, and a shell that runs it: every command of its blocks, in order, but for those that ask a person."""
+"""What README.md and other pages show at a prompt, and a shell that runs it: every command of its blocks, in order, but for those that ask a person."""
 import os
 import pwd
 import re
@@ -15,13 +15,27 @@ except KeyError:
 MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 
 
-def blocks(of_cluster):
-    """[(command, what it prints), ...] of each block that begins with a prompt: of those that need a cluster, or of the others."""
-    with open(os.path.join(ROOT, "README.md")) as f:
+def indented(page):
+    """The lines of each block of that page."""
+    with open(os.path.join(ROOT, page)) as f:
         text = f.read()
     for block in re.findall(r"(?:^(?:    .*)?\n)+", text, re.M):
         lines = [line[4:] for line in block.strip("\n").splitlines()]
-        if not lines or not lines[0].startswith("$ "):
+        if lines:
+            yield lines
+
+
+def typed():
+    """What README.md says to type without what it prints: the lines of the blocks without a prompt, without remarks."""
+    for lines in indented("README.md"):
+        if not lines[0].startswith("$ "):
+            yield from filter(None, (re.sub(r"\s+# .*", "", line) for line in lines if not line.lstrip().startswith("#")))
+
+
+def blocks(of_cluster, page):
+    """[(command, what it prints), ...] of each block that begins with a prompt: of those that need a cluster, or of the others."""
+    for lines in indented(page):
+        if not lines[0].startswith("$ "):
             continue
         steps = []
         for line in lines:
@@ -86,10 +100,10 @@ class Shell:
         self.p.wait()
 
 
-def run(of_cluster, folder, env):
-    """Each command prints what README.md shows. Returns how many there were."""
+def run(of_cluster, folder, env, page="README.md"):
+    """Each command prints what the page shows. Returns how many there were."""
     number = 0
-    for steps in blocks(of_cluster):
+    for steps in blocks(of_cluster, page):
         shell = Shell(folder, env)
         try:
             for command, shown in steps:
@@ -100,7 +114,7 @@ def run(of_cluster, folder, env):
                 while command.startswith("curl") and not got.strip() and time.monotonic() < until:
                     time.sleep(0.1)
                     got = shell.run(command, False)
-                expect(matches(got, shown), "README.md: " + command, "shown:", shown, "got:", got,
+                expect(matches(got, shown), page + ": " + command, "shown:", shown, "got:", got,
                        plain(shown), plain(got))
         finally:
             shell.end()

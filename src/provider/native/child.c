@@ -30,8 +30,12 @@ static int hand_out_user(const struct native_birth *b, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return err_sys(err, errno, "open the room's user namespace");
+	if (fd < 0) {
+		int r = err_sys(err, errno, "open the room's user namespace");
+
+		ns_explain_apparmor(b->outer_uid, err);
+		return r;
+	}
 	return native_hand(b->report, NATIVE_USER, fd, err);
 }
 
