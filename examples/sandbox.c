@@ -21,6 +21,12 @@ int main(void)
 	if (r == 0)
 		r = cloche_sandbox_set_allowlist(sb, list, &err);
 	if (r == 0)
+		r = cloche_sandbox_settle(sb, "pull", &err);
+	if (r == 0)
+		r = cloche_sandbox_load_own_config(sb, &err);
+	if (r == 0)
+		r = cloche_sandbox_add_allowlist(sb, list, &err);
+	if (r == 0)
 		r = cloche_sandbox_use_project(sb, true, tell, NULL, &err);
 	if (r == 0)
 		r = cloche_sandbox_add_mount(sb, "/usr/share", "/data", true, &err);

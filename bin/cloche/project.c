@@ -106,6 +106,13 @@ bool project_is_short(const cloche_project *p)
 	return n <= ASK_BYTES_MAX;
 }
 
+static bool project_is_here(const cloche_project *p)
+{
+	char here[PATH_MAX];
+
+	return getcwd(here, sizeof(here)) && strcmp(here, p->dir) == 0;
+}
+
 static int obey(cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
 {
 	int r = 0;
@@ -117,8 +124,10 @@ static int obey(cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, 
 	}
 	if (r == 0)
 		r = cloche_project_apply(p, sb, allow, err);
-	if (r == 0)
+	if (r == 0 && project_is_here(p))
 		say("using %s", p->files[0]);
+	else if (r == 0)
+		say("using %s of %s", p->files[0], p->dir);
 	return r;
 }
 
@@ -150,7 +159,7 @@ const char *project_allowlist(const char *dir, bool *ret_obeyed)
 int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
 {
 	cloche_project *p = NULL;
-	int r = cloche_project_open(".", &p, err);
+	int r = cloche_project_find(".", &p, err);
 	bool obeyed;
 	const char *lone = r == 0 && !p && allow ? project_allowlist(".", &obeyed) : NULL;
 

@@ -4,8 +4,8 @@
 
 #include <cloche/project.h>
 
-/* Apply the project files found in the working directory. If they need consent, ask once on a
- * terminal; refuse without one. allow is as for cloche_project_apply(). */
+/* Apply the files of the project, found in the working directory or above it. If they need consent,
+ * ask once on a terminal; refuse without one. allow is as for cloche_project_apply(). */
 int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err);
 
 /* Return the allowlist of the project in dir, or NULL. *ret_obeyed: whether it counts, which it

@@ -36,10 +36,12 @@ static const struct option options[] = {
 		"nothing",
 		.at = offsetof(struct sandbox_options, allow_unsandboxed)},
 	{"config", 0, "FILE",
-		"obey FILE (default: .cloche/sandbox.yaml, else .airut/sandbox.yaml, if it only\n"
-		"narrows or you consented to what it asks for: see \"cloche help trust\")",
+		"obey FILE (default: .cloche/sandbox.yaml, else .airut/sandbox.yaml, of the\n"
+		"project, if it only narrows or you consented to what it asks for: see\n"
+		"\"cloche help trust\")",
 		.at = offsetof(struct sandbox_options, config)},
-	{"no-config", 0, NULL, "obey no configuration file that is found here",
+	{"no-config", 0, NULL,
+		"obey no configuration file that is found here, nor ~/.config/cloche/config.yaml",
 		.at = offsetof(struct sandbox_options, no_config)},
 	{"json", 0, NULL, "print the result as one JSON document",
 		.at = offsetof(struct sandbox_options, json)},
@@ -147,7 +149,7 @@ static int load_named(struct sandbox_options *o, cloche_err *err)
 	return 0;
 }
 
-/* Load the files found in the working directory; they may need consent. */
+/* Load the files found in the project; they may need consent. */
 static int load_found(struct sandbox_options *o, cloche_err *err)
 {
 	cloche_allowlist *allow = cloche_allowlist_new();
@@ -157,19 +159,28 @@ static int load_found(struct sandbox_options *o, cloche_err *err)
 		return wrong_usage(err, NULL, "out of memory");
 	r = project_load(o->sb, sandbox_options_given(o, "allowlist") ? NULL : allow, err);
 	if (r == 0 && cloche_allowlist_count(allow) > 0)
-		r = cloche_sandbox_set_allowlist(o->sb, allow, err);
+		r = cloche_sandbox_add_allowlist(o->sb, allow, err);
 	cloche_allowlist_free(allow);
 	return r;
 }
 
+/* What the command line says is not even looked at in a file. */
 static int load_config(struct sandbox_options *o, cloche_err *err)
 {
+	int r = 0;
+
 	if (o->config && o->no_config)
 		return wrong_usage(err, "leave out one of them",
 			"--config names a configuration file, --no-config wants none");
 	if (o->no_config)
 		return 0;
-	return o->config ? load_named(o, err) : load_found(o, err);
+	for (size_t i = 0; r == 0 && i < o->given_n; i++)
+		r = cloche_sandbox_settle(o->sb, o->given[i].name, err);
+	if (r == 0)
+		r = cloche_sandbox_load_own_config(o->sb, err);
+	if (r == 0)
+		r = o->config ? load_named(o, err) : load_found(o, err);
+	return r;
 }
 
 /* Tell the user of options for a record that is not kept. */

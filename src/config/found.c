@@ -190,21 +190,24 @@ static int read_places(int dirfd, const char *dir, struct found *f, struct cloch
 int found_open(const char *dir, struct found *ret, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct found f = {.config = BUF_INIT(FILE_MAX), .allowlist = BUF_INIT(FILE_MAX)};
+	struct found f = {.fd = -1, .config = BUF_INIT(FILE_MAX), .allowlist = BUF_INIT(FILE_MAX)};
 	int r;
 
 	if (fd < 0)
 		return err_sys(err, errno, "open %s", dir);
 	r = read_places(fd, dir, &f, err);
-	if (r > 0)
+	if (r > 0) {
+		f.fd = TAKE_FD(fd);
 		*ret = f;
-	else
+	} else {
 		found_done(&f);
+	}
 	return r;
 }
 
 void found_done(struct found *f)
 {
+	f->fd = fd_close(f->fd);
 	free(f->dir);
 	f->dir = NULL;
 	buf_done_wiped(&f->config);

@@ -12,6 +12,7 @@
 #define FOUND_ALLOWLIST "network-allowlist.yaml"
 
 struct found {
+	int fd;            /* of the directory (O_PATH) */
 	char *dir;         /* its real path */
 	const char *place; /* ".cloche" or ".airut" */
 	bool has_allowlist;

@@ -3,6 +3,8 @@
  * found from their bytes (config_ask.c, asks.c). Their hash is compared with the consent that is
  * kept for the directory (config/consent.h), and if it matches, they are obeyed. No file is opened
  * again. */
+#include "workspace/project.h"
+#include "base/fd.h"
 #include "config/asks.h"
 #include "config/config.h"
 #include "config/consent.h"
@@ -13,6 +15,7 @@
 #include <cloche/project.h>
 
 #include <errno.h>
+#include <fcntl.h>
 
 struct project_read {
 	cloche_project told; /* must be first */
@@ -73,9 +76,11 @@ static int read_asks(struct project_read *p, struct cloche_err *err)
 	p->allow = cloche_allowlist_new();
 	if (!p->config_name || !p->allow)
 		return err_nomem(err);
-	r = config_ask(p->config_name, buf_str(&p->found.config), &p->asks, err);
-	if (r < 0 || !p->found.has_allowlist)
+	r = config_ask(p->config_name, buf_str(&p->found.config), &p->asks, p->allow, err);
+	if (r < 0)
 		return r;
+	if (!p->found.has_allowlist)
+		return asks_add_rules(&p->asks, p->allow->rules, err);
 	p->allowlist_name = fs_join(p->found.place, FOUND_ALLOWLIST);
 	if (!p->allowlist_name)
 		return err_nomem(err);
@@ -150,8 +155,12 @@ static int project_judge(struct project_read *p, struct cloche_err *err)
 int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
 {
 	_cleanup_(project_freep) struct project_read *p = calloc(1, sizeof(*p));
-	int r = p ? found_open(dir, &p->found, err) : err_nomem(err);
+	int r;
 
+	if (!p)
+		return err_nomem(err);
+	p->found.fd = -1;
+	r = found_open(dir, &p->found, err);
 	if (r == 0)
 		*ret = NULL;
 	if (r <= 0)
@@ -164,6 +173,47 @@ int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
 	project_tell(p);
 	*ret = &TAKE_PTR(p)->told;
 	return 0;
+}
+
+/* Opens the files of the directory at path, or of one above it, up to the one that is `top`. */
+static int project_open_above(
+	char *path, const char *top, cloche_project **ret, struct cloche_err *err)
+{
+	int r = cloche_project_open(path, ret, err);
+
+	while (r == 0 && !*ret && fs_is_within(path, top) && strcmp(path, top) != 0) {
+		*strrchr(path, '/') = '\0';
+		r = cloche_project_open(path, ret, err);
+	}
+	return r;
+}
+
+int cloche_project_find(const char *dir, cloche_project **ret, cloche_err *err)
+{
+	_cleanup_fd_ int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct project around = PROJECT_NULL;
+	char path[PATH_MAX];
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, errno, "open %s", dir);
+	r = fd_path(fd, path);
+	if (r < 0)
+		return err_sys(err, -r, "find %s", dir);
+	project_find(fd, path, true, &around);
+	r = project_open_above(path, around.top[0] ? around.top : path, ret, err);
+	project_done(&around);
+	return r;
+}
+
+int cloche_project_rules(const cloche_project *project, cloche_allowlist *allow, cloche_err *err)
+{
+	const cloche_allowlist *own = ((const struct project_read *)project)->allow;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < own->sources_n; i++)
+		r = allowlist_add_source(allow, &own->sources[i], err);
+	return r;
 }
 
 int cloche_project_trust(cloche_project *project, cloche_err *err)
@@ -226,7 +276,7 @@ int cloche_project_apply(
 
 	if (!p->trusted)
 		return refuse_project(p, err);
-	r = config_read(sb, p->config_name, buf_str(&p->found.config), err);
+	r = config_read(sb, &p->found, p->config_name, buf_str(&p->found.config), err);
 	if (r < 0 || !allow || !p->found.has_allowlist)
 		return r;
 	return cloche_allowlist_add_text(allow, p->allowlist_name,

@@ -43,6 +43,25 @@ const cloche_option *cloche_sandbox_option(size_t i)
 	return i < ARRAY_SIZE(rows) && rows[i].name ? &rows[i].shown : NULL;
 }
 
+bool option_is_list(const struct sandbox_option *o)
+{
+	return o->is_list || o->type == OPTION_TEXTS || o->type == OPTION_MOUNTS ||
+	       o->type == OPTION_ALLOWLIST || o->type == OPTION_SECRETS;
+}
+
+bool option_is_flag(const struct sandbox_option *o)
+{
+	return o->type == OPTION_FLAG && !o->argument;
+}
+
+uint64_t *option_number(const cloche_sandbox *sb, const struct sandbox_option *o)
+{
+	bool is_number = o->type == OPTION_SIZE || o->type == OPTION_CPUS ||
+			 o->type == OPTION_COUNT || o->type == OPTION_TIME;
+
+	return is_number ? option_at(sb, o) : NULL;
+}
+
 void *option_at(const cloche_sandbox *sb, const struct sandbox_option *o)
 {
 	return (char *)(uintptr_t)sb + o->offset;
@@ -65,6 +84,25 @@ static int option_unset(cloche_sandbox *sb, const struct sandbox_option *o, stru
 		return err_set(err, E_USAGE, "%s: a value is missing", o->name);
 	option_ops(o)->unset(sb, o);
 	return 0;
+}
+
+int cloche_sandbox_settle(cloche_sandbox *sb, const char *name, cloche_err *err)
+{
+	const struct sandbox_option *o = option_find(name);
+
+	if (!o)
+		return err_set(err, E_USAGE, "unknown option \"%s\"", name);
+	if (option_is_list(o))
+		return 0;
+	return strv_add(&sb->settled, str_from(name)) < 0 ? err_nomem(err) : 0;
+}
+
+bool sandbox_is_settled(const cloche_sandbox *sb, const char *name)
+{
+	for (char **v = sb->settled; v && *v; v++)
+		if (strcmp(*v, name) == 0)
+			return true;
+	return false;
 }
 
 int cloche_sandbox_set(cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
