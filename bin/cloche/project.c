@@ -113,20 +113,21 @@ static bool project_is_here(const cloche_project *p)
 	return getcwd(here, sizeof(here)) && strcmp(here, p->dir) == 0;
 }
 
-static int obey(cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
+static int obey(
+	cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, bool ask, cloche_err *err)
 {
 	int r = 0;
 
-	if (!p->is_trusted && project_can_ask() && project_is_short(p)) {
+	if (ask && !p->is_trusted && project_can_ask() && project_is_short(p)) {
 		project_show(p);
 		if (project_ask_person(p))
 			r = cloche_project_trust(p, err);
 	}
 	if (r == 0)
 		r = cloche_project_apply(p, sb, allow, err);
-	if (r == 0 && project_is_here(p))
+	if (r == 0 && ask && project_is_here(p))
 		say("using %s", p->files[0]);
-	else if (r == 0)
+	else if (r == 0 && ask)
 		say("using %s of %s", p->files[0], p->dir);
 	return r;
 }
@@ -156,7 +157,7 @@ const char *project_allowlist(const char *dir, bool *ret_obeyed)
 	return path;
 }
 
-int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
+int project_load(cloche_sandbox *sb, cloche_allowlist *allow, bool ask, cloche_err *err)
 {
 	cloche_project *p = NULL;
 	int r = cloche_project_find(".", &p, err);
@@ -164,7 +165,7 @@ int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
 	const char *lone = r == 0 && !p && allow ? project_allowlist(".", &obeyed) : NULL;
 
 	if (r == 0 && p)
-		r = obey(p, sb, allow, err);
+		r = obey(p, sb, allow, ask, err);
 	if (lone)
 		say("%s is not obeyed: " PROJECT_LONE, lone);
 	cloche_project_free(p);

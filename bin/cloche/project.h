@@ -5,8 +5,9 @@
 #include <cloche/project.h>
 
 /* Apply the files of the project, found in the working directory or above it. If they need consent,
- * ask once on a terminal; refuse without one. allow is as for cloche_project_apply(). */
-int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err);
+ * ask once on a terminal, unless ask is false; refuse without one, or without an answer. allow is
+ * as for cloche_project_apply(). */
+int project_load(cloche_sandbox *sb, cloche_allowlist *allow, bool ask, cloche_err *err);
 
 /* Return the allowlist of the project in dir, or NULL. *ret_obeyed: whether it counts, which it
  * does beside a sandbox.yaml alone. The path is kept until the next call. */

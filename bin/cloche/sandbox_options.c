@@ -157,7 +157,13 @@ static int load_found(struct sandbox_options *o, cloche_err *err)
 
 	if (!allow)
 		return wrong_usage(err, NULL, "out of memory");
-	r = project_load(o->sb, sandbox_options_given(o, "allowlist") ? NULL : allow, err);
+	r = project_load(
+		o->sb, sandbox_options_given(o, "allowlist") ? NULL : allow, !o->shows_only, err);
+	/* What does not hold is not shown. */
+	if (o->shows_only && r == -CLOCHE_E_DENIED) {
+		complain(err);
+		r = 0;
+	}
 	if (r == 0 && cloche_allowlist_count(allow) > 0)
 		r = cloche_sandbox_add_allowlist(o->sb, allow, err);
 	cloche_allowlist_free(allow);
@@ -250,6 +256,8 @@ static int prepare_pull(struct sandbox_options *o, cloche_err *err)
 	const struct given *pull = sandbox_options_given(o, "pull");
 
 	cloche_sandbox_on_pull(o->sb, on_pull, &pulling);
+	if (o->shows_only)
+		return cloche_sandbox_settle(o->sb, "pull", err);
 	return cloche_sandbox_set(o->sb, "pull", pull ? pull->value : "missing", err);
 }
 
@@ -343,15 +351,19 @@ static int sandbox_options_apply(struct sandbox_options *o, cloche_err *err)
 		r = prepare_pull(o, err);
 	if (r == 0)
 		r = prepare_place(o, err);
+	cloche_sandbox_on_setting(o->sb, o->on_setting, o);
+	o->setting_from = "environment";
 	if (r == 0)
 		r = load_environment(o, err);
 	if (r == 0)
 		r = load_config(o, err);
+	o->setting_from = "command line";
 	if (r == 0)
 		r = apply_given(o, err);
 	image_progress_clear(&pulling);
 	if (r == 0)
 		r = tell_weaker(o, err);
+	o->setting_from = sandbox_options_given(o, "workspace") ? o->setting_from : "default";
 	if (r == 0)
 		r = workspace_choose(o, err);
 	if (r == 0 && o->allow_unsandboxed)

@@ -119,6 +119,20 @@ CLOCHE_API int cloche_sandbox_set(
  * can be repeated are left as they are. CLOCHE_E_USAGE: the name is unknown. */
 CLOCHE_API int cloche_sandbox_settle(cloche_sandbox *sb, const char *name, cloche_err *err);
 
+/* Something that was set. The strings are valid during the call. */
+typedef struct cloche_setting {
+	const char *key;   /* as in a configuration file: "mounts", "limits.memory", "env.CI" */
+	const char *value; /* in words; of a secret only where it comes from */
+	const char *file;  /* that says so; NULL: cloche_sandbox_set() or _use_project() */
+	size_t line;       /* there; 0: all of it */
+	bool adds;         /* earlier values of the key hold, too; else this one replaces them */
+} cloche_setting;
+typedef void (*cloche_setting_fn)(const cloche_setting *setting, void *user);
+
+/* Call fn for what is set from now on by name, by files and by cloche_sandbox_use_project(), in
+ * this order. NULL: no more. */
+CLOCHE_API void cloche_sandbox_on_setting(cloche_sandbox *sb, cloche_setting_fn fn, void *user);
+
 /* Change the provider from "auto" to "auto+subprocess"; leave any other provider as it is. */
 CLOCHE_API int cloche_sandbox_allow_unsandboxed(cloche_sandbox *sb, cloche_err *err);
 

@@ -442,7 +442,7 @@ static int read_top(struct config *c)
 		return config_ask_walk(c, root, keys, n);
 	for (c->turn = 0; r == 0 && c->turn < CONFIG_TURNS; c->turn++)
 		r = config_walk(c, root, keys, n, NULL);
-	return r;
+	return r < 0 ? r : config_tell(c, root, keys, n);
 }
 
 static int read_document(struct config *c, struct str text)

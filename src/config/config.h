@@ -96,14 +96,22 @@ _warn_unused_ int config_read_option(
 _warn_unused_ int config_plain(struct config *c, const yaml_node_t *n, char **ret);
 /* Make at most so many keys of the table of options; return their number. */
 size_t config_option_keys(struct config_key *ret, size_t most);
+/* Make those of resource_limits; return their number. */
+size_t config_limit_keys(struct config_key ret[static CONFIG_MAX_KEYS]);
 int config_read_image(struct config *c, yaml_node_t *value, void *into);
 int config_read_limits(struct config *c, yaml_node_t *value, void *into);
 int config_ask_limits(struct config *c, const struct config_key *key, yaml_node_t *value);
+
+/* config_tell.c. Tell what was set by a mapping that was read with these keys. */
+_warn_unused_ int config_tell(
+	struct config *c, yaml_node_t *root, const struct config_key *keys, size_t n);
 
 /* config_ask.c: for tables of keys */
 int config_ask_nothing(struct config *c, const struct config_key *key, yaml_node_t *value);
 /* Ask for the whole value: a line for each entry or item. */
 int config_ask_whole(struct config *c, const struct config_key *key, yaml_node_t *value);
+/* Add what a value says, in words. */
+void config_ask_words(struct config *c, struct ask_line *line, yaml_node_t *n);
 int config_ask_flag(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_rules(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_env(struct config *c, const struct config_key *key, yaml_node_t *value);

@@ -126,6 +126,11 @@ static void put_node(
 		put_scalar(line, n, secret);
 }
 
+void config_ask_words(struct config *c, struct ask_line *line, yaml_node_t *n)
+{
+	put_node(c, line, n, false, DEEPEST);
+}
+
 static int add_line(struct config *c, const struct ask_line *line)
 {
 	if (line->error < 0 && line->error != -ENOMEM)

@@ -195,8 +195,7 @@ int config_read_image(struct config *c, yaml_node_t *value, void *into)
 
 /* --- limits --- */
 
-/* Makes the keys of resource_limits. */
-static size_t config_limit_keys(struct config_key ret[static CONFIG_MAX_KEYS])
+size_t config_limit_keys(struct config_key ret[static CONFIG_MAX_KEYS])
 {
 	static int (*const asks[])(struct config *, const struct config_key *, yaml_node_t *) = {
 		[OPTION_ASK_NOTHING] = config_ask_nothing,

@@ -268,6 +268,18 @@ static int refuse_project(const struct project_read *p, struct cloche_err *err)
 	return -E_DENIED;
 }
 
+static int project_tell_allowlist(
+	const struct project_read *p, const cloche_sandbox *sb, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = fs_join(p->found.dir, p->allowlist_name);
+
+	if (!path)
+		return err_nomem(err);
+	sandbox_tell_setting(sb,
+		&(cloche_setting){.key = "allowlist", .value = path, .file = path, .adds = true});
+	return 0;
+}
+
 int cloche_project_apply(
 	const cloche_project *project, cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
 {
@@ -279,9 +291,10 @@ int cloche_project_apply(
 	r = config_read(sb, &p->found, p->config_name, buf_str(&p->found.config), err);
 	if (r < 0 || !allow || !p->found.has_allowlist)
 		return r;
-	return cloche_allowlist_add_text(allow, p->allowlist_name,
+	r = cloche_allowlist_add_text(allow, p->allowlist_name,
 		buf_len(&p->found.allowlist) ? buf_data(&p->found.allowlist) : "",
 		buf_len(&p->found.allowlist), err);
+	return r < 0 ? r : project_tell_allowlist(p, sb, err);
 }
 
 int cloche_project_revoke(const char *dir, cloche_err *err)

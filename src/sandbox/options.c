@@ -3,9 +3,11 @@
  * type. */
 #include "sandbox/options.h"
 #include "base/parse.h"
+#include "job/job.h"
 #include "provider/names.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 static const struct sandbox_option rows[] = {
 #define OPTION(member, kind, ...)                                                                  \
@@ -105,13 +107,44 @@ bool sandbox_is_settled(const cloche_sandbox *sb, const char *name)
 	return false;
 }
 
+const char *option_key(const struct sandbox_option *o, char ret[static 64])
+{
+	if (o->file || !o->config)
+		return o->file ? o->file : o->name;
+	snprintf(ret, 64, "limits.%s", o->config);
+	return ret;
+}
+
+JOB_TELL1(option_call_setting, cloche_setting_fn, const cloche_setting *)
+
+void sandbox_tell_setting(const cloche_sandbox *sb, const cloche_setting *setting)
+{
+	if (sb->on_setting)
+		option_call_setting(sb->on_setting, setting, sb->on_setting_user);
+}
+
+void cloche_sandbox_on_setting(cloche_sandbox *sb, cloche_setting_fn fn, void *user)
+{
+	sb->on_setting = fn;
+	sb->on_setting_user = user;
+}
+
 int cloche_sandbox_set(cloche_sandbox *sb, const char *name, const char *value, cloche_err *err)
 {
 	const struct sandbox_option *o = option_find(name);
+	char key[64];
+	int r;
 
 	if (!o)
 		return err_set(err, E_USAGE, "unknown option \"%s\"", name);
-	return o->argument && !value ? option_unset(sb, o, err) : option_set(sb, o, value, err);
+	if (o->argument && !value)
+		return option_unset(sb, o, err);
+	r = option_set(sb, o, value, err);
+	if (r == 0)
+		sandbox_tell_setting(sb, &(cloche_setting){.key = option_key(o, key),
+						 .value = o->argument ? value : "true",
+						 .adds = option_is_list(o)});
+	return r;
 }
 
 int cloche_parse_duration(const char *text, uint64_t *ret_milliseconds, cloche_err *err)

@@ -93,6 +93,8 @@ bool option_is_list(const struct sandbox_option *o);
 bool option_is_flag(const struct sandbox_option *o);
 /* Return its number, or NULL if its member is none. */
 uint64_t *option_number(const cloche_sandbox *sb, const struct sandbox_option *o);
+/* Return its key in a configuration file, or else its name; borrowed, or in ret. */
+const char *option_key(const struct sandbox_option *o, char ret[static 64]);
 /* Return a pointer to its member. */
 void *option_at(const cloche_sandbox *sb, const struct sandbox_option *o);
 /* Set it from text. */
