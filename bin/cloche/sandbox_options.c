@@ -195,15 +195,25 @@ static void check_record(const struct sandbox_options *o)
 	const struct given *runtime = sandbox_options_given(o, "runtime");
 	const char *record = runtime && strcmp(runtime->value, "shell") != 0 ? "ops" : "none";
 
-	for (size_t i = 0; i < o->given_n; i++)
-		if (strcmp(o->given[i].name, "record") == 0)
-			record = o->given[i].value;
-		else if (strcmp(o->given[i].name, "no-record") == 0)
-			record = "none";
+	if (o->record[0])
+		record = o->record;
 	if (sandbox_options_given(o, "record-limit") && strcmp(record, "full") != 0)
 		say("warning: without --record full, --record-limit has no effect");
 	if (sandbox_options_given(o, "record-sync") && strcmp(record, "none") == 0)
 		say("warning: without --record ops or full, --record-sync has no effect");
+}
+
+/* Files set options as well; the last one counts. */
+static void see_setting(const cloche_setting *s, void *user)
+{
+	struct sandbox_options *o = user;
+
+	if (strcmp(s->key, "record") == 0)
+		snprintf(o->record, sizeof(o->record), "%s", s->value);
+	else if (strcmp(s->key, "no-record") == 0)
+		snprintf(o->record, sizeof(o->record), "none");
+	if (o->on_setting)
+		o->on_setting(s, o);
 }
 
 /* Tools come last, because what they need depends on the mounts. */
@@ -351,7 +361,7 @@ static int sandbox_options_apply(struct sandbox_options *o, cloche_err *err)
 		r = prepare_pull(o, err);
 	if (r == 0)
 		r = prepare_place(o, err);
-	cloche_sandbox_on_setting(o->sb, o->on_setting, o);
+	cloche_sandbox_on_setting(o->sb, see_setting, o);
 	o->setting_from = "environment";
 	if (r == 0)
 		r = load_environment(o, err);
