@@ -14,14 +14,19 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* An option's own message names the option. Its hint is kept. */
+/* An option's own message names the option. Its hint is kept, and that somebody has interrupted it.
+ */
 static int config_bad_option(struct config *c, const yaml_node_t *at, const struct cloche_err *why)
 {
 	int r = config_bad(c, at, why->message);
 
 	if (why->hint[0])
 		err_hint(c->err, "%s", why->hint);
-	return r;
+	if (why->code != E_CANCELLED && why->code != E_NO_MEMORY)
+		return r;
+	if (c->err)
+		c->err->code = why->code;
+	return -why->code;
 }
 
 int config_plain(struct config *c, const yaml_node_t *n, char **ret)
