@@ -212,6 +212,8 @@ static void see_setting(const cloche_setting *s, void *user)
 		snprintf(o->record, sizeof(o->record), "%s", s->value);
 	else if (strcmp(s->key, "no-record") == 0)
 		snprintf(o->record, sizeof(o->record), "none");
+	else if (strcmp(s->key, "root") == 0)
+		o->has_image = strncmp(s->value, "image:", 6) == 0;
 	if (o->on_setting)
 		o->on_setting(s, o);
 }
