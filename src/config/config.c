@@ -383,7 +383,7 @@ static int read_dns(struct config *c, yaml_node_t *value, void *into)
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(4096);
 	struct cloche_err why = CLOCHE_ERR_INIT;
 	char *one = NULL;
-	int r;
+	int r, e = 0;
 
 	if (value->type == YAML_SEQUENCE_NODE) {
 		r = config_strings(c, value, &servers);
@@ -392,9 +392,11 @@ static int read_dns(struct config *c, yaml_node_t *value, void *into)
 		if (r == 0 && strv_take(&servers, one) < 0)
 			r = err_nomem(c->err);
 	}
-	for (size_t i = 0; r == 0 && servers && servers[i]; i++)
-		r = buf_printf(&text, "%s%s", i > 0 ? "," : "", servers[i]);
-	if (r < 0 || !buf_cstr(&text))
+	for (size_t i = 0; e == 0 && servers && servers[i]; i++)
+		e = buf_printf(&text, "%s%s", i > 0 ? "," : "", servers[i]);
+	if (e == -E2BIG)
+		return config_bad(c, value, "expected no more than a few servers");
+	if (r < 0 || e < 0 || !buf_cstr(&text))
 		return r < 0 ? r : err_nomem(c->err);
 	return sandbox_set_upstream_dns(c->sb, buf_data(&text), &why) < 0
 		       ? config_bad(c, value, why.message)

@@ -7,6 +7,7 @@
 #include "config/found.h"
 #include "fs/fs.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 struct telling {
@@ -27,7 +28,7 @@ static int tell_words(const struct telling *t, const char *before, yaml_node_t *
 		config_ask_words(t->c, &line, value);
 	}
 	*ret = line.error == 0 ? str_dup(buf_str(&line.text)) : NULL;
-	return line.error == 0 && !*ret ? err_nomem(t->c->err) : 0;
+	return (line.error == 0 && !*ret) || line.error == -ENOMEM ? err_nomem(t->c->err) : 0;
 }
 
 /* Tells "KEY" or "KEY.NAME". What is too long for words is not told. */
@@ -64,23 +65,33 @@ static int tell_items(const struct telling *t, const char *key, yaml_node_t *lis
 	return r;
 }
 
-/* Whether the limit that the file says is the one that holds. */
-static bool tell_holds(const struct telling *t, const struct sandbox_option *o, yaml_node_t *value)
+/* Returns 1 if the limit that the file says is the one that holds. */
+static int tell_holds(const struct telling *t, const struct sandbox_option *o, yaml_node_t *value)
 {
 	struct cloche_sandbox alone = {0};
 	const uint64_t *holds = option_number(t->c->sb, o);
-	_cleanup_(freep) char *text = str_dup(config_scalar(value));
+	_cleanup_(freep) char *text = NULL;
+	int r;
 
-	return !holds || (text && option_set(&alone, o, text, NULL) == 0 &&
-				 *option_number(&alone, o) == *holds);
+	if (!holds)
+		return 1;
+	text = str_dup(config_scalar(value));
+	if (!text)
+		return err_nomem(t->c->err);
+	r = option_set(&alone, o, text, t->c->err);
+	return r < 0 ? r : *option_number(&alone, o) == *holds;
 }
 
 static int tell_option(const struct telling *t, const struct sandbox_option *o, yaml_node_t *value)
 {
 	char key[64];
+	int r;
 
-	if (sandbox_is_settled(t->c->sb, o->name) || !tell_holds(t, o, value))
+	if (sandbox_is_settled(t->c->sb, o->name))
 		return 0;
+	r = tell_holds(t, o, value);
+	if (r <= 0)
+		return r;
 	if (option_is_list(o) && value->type == YAML_SEQUENCE_NODE)
 		return tell_items(t, o->file, value);
 	return tell_value(t, option_key(o, key), NULL, value, option_is_list(o));

@@ -292,6 +292,46 @@ static void test_without_memory(void)
 	torture(consent_and_obey);
 }
 
+static void count_setting(const cloche_setting *s, void *user)
+{
+	++*(int *)user;
+	check(s->key && s->value);
+}
+
+/* The same for options: either all of them are set and told, or it is an error. */
+static void find_and_apply(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+	_cleanup_(project_freep) cloche_project *p = NULL;
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	int told = 0, r = cloche_project_find(dir, &p, &why);
+
+	check((r == 0 && p) || torture_failed);
+	if (!p || !sb || cloche_project_trust(p, &why) < 0)
+		return;
+	cloche_sandbox_on_setting(sb, count_setting, &told);
+	r = cloche_project_apply(p, sb, NULL, &why);
+	check(r == 0 || (torture_failed && why.code && why.message[0]));
+	if (r == 0)
+		check(told == 12 && sb->mounts_n == 2 && sb->nested &&
+			strv_count(sb->published) == 2 &&
+			cloche_allowlist_count(sb->allowlist) == 2 && sb->limits.pids == 9);
+}
+
+static void test_options_without_memory(void)
+{
+	_cleanup_(freep) char *folder = fs_join(dir, ".cloche"), *path = NULL;
+
+	path = folder ? fs_join(folder, "network-allowlist.yaml") : NULL;
+	must(path && unlink(path) == 0);
+	put_file("sandbox.yaml",
+		"allow: [a.test, b.test]\nmounts: [data:/in, \"~/:/home-of-mine:ro\"]\n"
+		"ports: [\"0:80\", \"0:81\"]\nnested: true\nuser: 1:2\nlimits: {pids: 9}\n"
+		"env: {A: b, C: d}\nupstream_dns: [127.0.0.1]\n");
+	torture(find_and_apply);
+	must(cloche_project_revoke(dir, &err) == 0);
+}
+
 static void count_consent(const cloche_consent *c, void *user)
 {
 	++*(int *)user;
@@ -326,6 +366,7 @@ int main(void)
 	tap_dir(dir);
 	state = fs_join(dir, "state");
 	must(state && setenv("CLOCHE_STATE_DIR", state, 1) == 0);
+	must(setenv("HOME", dir, 1) == 0);
 	run_test(test_records);
 	run_test(test_nothing_is_obeyed_before_consent);
 	run_test(test_a_key_that_is_unknown);
@@ -337,6 +378,7 @@ int main(void)
 	run_test(test_a_new_key_asks);
 	run_test(test_words_cannot_pass_for_others);
 	run_test(test_without_memory);
+	run_test(test_options_without_memory);
 	(void)fs_remove_tree(AT_FDCWD, dir);
 	return tap_done();
 }
