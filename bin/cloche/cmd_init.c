@@ -4,9 +4,10 @@
  * files are written beside their names and then given them, below a descriptor and through no
  * link. */
 #include "cli.h"
+#include "project.h"
 
 #include <cloche/network_log.h>
-#include <cloche/project.h>
+#include <cloche/run.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 struct init_options {
 	const char *from;
-	bool force, print;
+	bool force, print, learn, yes;
 };
 
 /* What a project of a language has at its top, and the preset for it; rows of one preset lie
@@ -137,24 +138,32 @@ static int init_open_folder(int *ret, cloche_err *err)
 	return *ret < 0 ? init_fail(err, "open", ".cloche") : 0;
 }
 
-/* Both files, or none if one of them is there. */
+/* Fail if a file is there that would be replaced. */
+static int init_check_free(const struct init_options *o, bool rules, cloche_err *err)
+{
+	static const char *const names[] = {
+		".cloche/sandbox.yaml", ".cloche/network-allowlist.yaml"};
+	struct stat st;
+
+	for (size_t i = 0; !o->force && !o->print && i < (rules ? 2 : 1); i++)
+		if (lstat(names[i], &st) == 0)
+			return wrong_usage(err,
+				"--force replaces it, --print shows what it would be",
+				"init: %s is there already", names[i]);
+	return 0;
+}
+
 static int init_write_all(
 	const struct init_options *o, const char *text, const char *rules, cloche_err *err)
 {
-	static const char *const names[] = {"sandbox.yaml", "network-allowlist.yaml"};
-	struct stat st;
 	int dir = -1, r = init_open_folder(&dir, err);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && i < (rules ? 2 : 1); i++)
-		if (!o->force && fstatat(dir, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
-			r = wrong_usage(err, "--force replaces it, --print shows what it would be",
-				"init: .cloche/%s is there already", names[i]);
-	if (r == 0 && rules)
-		r = init_write(dir, names[1], rules, o->force, err);
+	if (rules)
+		r = init_write(dir, "network-allowlist.yaml", rules, o->force, err);
 	if (r == 0)
-		r = init_write(dir, names[0], text, o->force, err);
+		r = init_write(dir, "sandbox.yaml", text, o->force, err);
 	close(dir);
 	return r;
 }
@@ -182,41 +191,97 @@ static int init_check(cloche_err *err)
 	return r;
 }
 
-static int main_init(void *ctx, const struct operands *operands, cloche_err *err)
+static int init_put(
+	const struct init_options *o, const char *text, const char *rules, cloche_err *err)
 {
-	const struct init_options *o = ctx;
+	int r;
+
+	if (o->print)
+		return put(STDOUT_FILENO, text, strlen(text)) &&
+				       (!rules || put(STDOUT_FILENO, rules, strlen(rules)))
+			       ? 0
+			       : EXIT_CLOCHE;
+	r = init_write_all(o, text, rules, err);
+	if (r < 0)
+		return r;
+	say("wrote .cloche/sandbox.yaml%s", rules ? " and .cloche/network-allowlist.yaml" : "");
+	return init_check(err);
+}
+
+/* Write what the log of a sandbox says, or, with id NULL, what the directory shows. */
+static int init_make(const struct init_options *o, const char *id, cloche_err *err)
+{
 	cloche_network_suggestion *log = NULL;
-	const char *rules = NULL;
-	int r = o->from ? init_read_log(o->from, &log, err) : 0;
+	int r = id ? init_read_log(id, &log, err) : 0;
+	const char *rules = log ? log->yaml : NULL;
 	char *text;
 
 	if (r < 0)
 		return r;
-	if (log)
-		rules = log->yaml;
 	text = init_text(log != NULL);
-	if (!text)
-		r = wrong_usage(err, NULL, "out of memory");
-	else if (o->print)
-		r = put(STDOUT_FILENO, text, strlen(text)) &&
-				    (!rules || put(STDOUT_FILENO, rules, strlen(rules)))
-			    ? 0
-			    : EXIT_CLOCHE;
-	else
-		r = init_write_all(o, text, rules, err);
-	if (r == 0 && !o->print) {
-		say("wrote .cloche/sandbox.yaml%s",
-			rules ? " and .cloche/network-allowlist.yaml" : "");
-		r = init_check(err);
-	}
+	r = text ? init_put(o, text, rules, err) : wrong_usage(err, NULL, "out of memory");
 	free(text);
 	cloche_network_suggestion_free(log);
 	return r;
 }
 
+static int init_ask(const struct init_options *o, cloche_err *err)
+{
+	if (o->yes)
+		return 0;
+	if (!project_can_ask())
+		return wrong_usage(err, "--yes goes on without asking",
+			"init: there is no terminal to ask on");
+	return project_ask("may the command reach every public host, this once?")
+		       ? 0
+		       : wrong_usage(err, "\"cloche init\" alone starts nothing",
+				 "init: nothing was run");
+}
+
+/* Run the command, and write what it asked of the network. Return its exit status. */
+static int init_learn(const struct init_options *o, char **argv, cloche_err *err)
+{
+	struct sandbox_options sandbox = {.quiet = true};
+	cloche_run *run = NULL;
+	int r = init_ask(o, err), status = 0;
+
+	if (r == 0)
+		r = sandbox_options_give(&sandbox, "allow", "*", err);
+	if (r == 0)
+		r = sandbox_options_finish(&sandbox, argv, err);
+	if (r == 0)
+		r = cloche_run_new(sandbox.sb, (const char *const *)argv, &run, err);
+	if (r == 0)
+		status = run_run_attached(&sandbox, run);
+	if (r == 0 && cloche_run_result(run)->id[0])
+		r = init_make(o, cloche_run_result(run)->id, err);
+	cloche_run_free(run);
+	sandbox_options_done(&sandbox);
+	return r == 0 ? status : r;
+}
+
+static int main_init(void *ctx, const struct operands *operands, cloche_err *err)
+{
+	const struct init_options *o = ctx;
+	int r;
+
+	if (o->learn == (operands->n == 0) || (o->learn && o->from) || (o->yes && !o->learn))
+		return wrong_usage(err, "for example: cloche init --learn -- npm test",
+			"init: a command and --yes belong to --learn, and --from does not");
+	r = init_check_free(o, o->learn || o->from, err);
+	if (r < 0)
+		return r;
+	return o->learn ? init_learn(o, operands->v, err) : init_make(o, o->from, err);
+}
+
 static const struct option init_options[] = {
 	{"from", 0, "ID", "allow what the sandbox ID (or its name) asked of the network",
 		.at = offsetof(struct init_options, from)},
+	{"learn", 0, NULL,
+		"run COMMAND, which may reach every public host this once, and allow what it\n"
+		"asked for",
+		.at = offsetof(struct init_options, learn)},
+	{"yes", 0, NULL, "with --learn: do not ask", .at = offsetof(struct init_options, yes)},
 	{"force", 0, NULL, "replace files that are there",
 		.at = offsetof(struct init_options, force)},
 	{"print", 0, NULL, "print it, and write nothing",
@@ -227,16 +292,18 @@ static const struct option init_options[] = {
 const struct command command_init = {
 	.name = "init",
 	.summary = "write a configuration for the project in this directory",
-	.synopsis = "[--force] [--print] [--from ID]",
+	.synopsis = "[--force] [--print] [--from ID]\n"
+		    "       cloche init --learn [--yes] -- COMMAND [ARG...]",
 	.text = "Writes .cloche/sandbox.yaml, with the presets of the languages that this\n"
 		"directory shows (package.json, pyproject.toml, Cargo.toml, go.mod, pom.xml, ...)\n"
 		"or, with --from, what a sandbox asked of the network: the smallest allowlist, as\n"
 		"\"cloche net suggest\" proposes it. Read it before you consent to it.\n"
 		"\n"
 		"  cloche init\n"
-		"  cloche init --from dev",
+		"  cloche init --from dev\n"
+		"  cloche init --learn -- npm test",
 	.tables = {&(const struct option_table){"Options", init_options}},
-	.no_operands = true,
+	.command_line = true,
 	.ctx = &(struct init_options){0},
 	.run = main_init,
 };

@@ -70,19 +70,16 @@ bool project_can_ask(void)
 	return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
 
-bool project_ask_person(const cloche_project *p)
+bool project_ask(const char *question)
 {
-	size_t things = project_count(p);
-	char line[256], question[80];
+	char line[256];
 	ssize_t n;
 
 	/* Input that was typed before the question is not an answer. */
 	(void)tcflush(STDIN_FILENO, TCIFLUSH);
-	snprintf(question, sizeof(question),
-		things == 1 ? "cloche: do you consent to this? [y/N] "
-			    : "cloche: do you consent to these %zu things? [y/N] ",
-		things);
+	(void)put(STDERR_FILENO, "cloche: ", 8);
 	(void)put(STDERR_FILENO, question, strlen(question));
+	(void)put(STDERR_FILENO, " [y/N] ", 7);
 	while ((n = read(STDIN_FILENO, line, sizeof(line) - 1)) < 0 && errno == EINTR)
 		;
 	/* At the end of input the terminal has not shown a newline. */
@@ -92,6 +89,17 @@ bool project_ask_person(const cloche_project *p)
 	}
 	line[n - 1] = '\0';
 	return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
+}
+
+bool project_ask_person(const cloche_project *p)
+{
+	size_t things = project_count(p);
+	char question[64];
+
+	snprintf(question, sizeof(question),
+		things == 1 ? "do you consent to this?" : "do you consent to these %zu things?",
+		things);
+	return project_ask(question);
 }
 
 bool project_is_short(const cloche_project *p)

@@ -24,5 +24,7 @@ bool project_is_short(const cloche_project *p);
 
 /* Return whether standard input and standard error are terminals, so that the user can be asked. */
 bool project_can_ask(void);
-/* Ask the user, with the number of things. Every answer but yes means no. */
+/* Ask the user. Every answer but yes means no. */
+bool project_ask(const char *question);
+/* Do so for consent, with the number of things. */
 bool project_ask_person(const cloche_project *p);
