@@ -80,7 +80,10 @@ static void test_a_whole_file(void)
 static void test_options_are_keys(void)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+	_cleanup_(freep) char *variables = fs_join(dir, "variables");
 
+	must(variables && fs_write_atomic(AT_FDCWD, variables, STR("OF_A_FILE=yes\n"), 0600, false,
+				  &err) == 0);
 	check_int(load(sb, "tools: [sh]\n"
 			   "allow: [a.test, \"https://b.test/x\"]\n"
 			   "mounts:\n"
@@ -99,7 +102,10 @@ static void test_options_are_keys(void)
 			   "limits: {memory: 1g, pids: 99}\n"
 			   "resource_limits: {cpus: 2}\n"
 			   "pull: never\n"
-			   "record: full\n"),
+			   "record: full\n"
+			   "env_file: [~/variables]\n"
+			   "network_log: ~/log\n"
+			   "keep_changes: ~/kept\n"),
 		0);
 	check_z(err.message, "");
 	must(sb->mounts_n >= 2);
@@ -121,6 +127,9 @@ static void test_options_are_keys(void)
 	check(sb->limits.memory_bytes == 1 << 30 && sb->limits.pids == 99 &&
 		sb->limits.cpus_milli == 2000);
 	check_z(sb->kept_record, "full");
+	check_z(strv_env_get(sb->env, "OF_A_FILE"), "yes");
+	check(str_starts(str_from(sb->network_log), str_from(dir)));
+	check(str_starts(str_from(sb->keep_changes), str_from(dir)));
 	check_int(load(sb, "nested: false\nallow: c.test\nlimits: best-effort\n"), 0);
 	check(!sb->nested && sb->best_effort);
 	check_int(cloche_allowlist_count(sb->allowlist), 3);

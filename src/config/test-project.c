@@ -186,6 +186,8 @@ static void test_a_mount_in_the_project(void)
 	check(strstr(err.message, "mount no-such: it is not there"));
 	check_int(obey(sb, "tools: [bin/tool]\n"), -CLOCHE_E_CONFIG);
 	check_int(obey(sb, "root: somewhere\n"), -CLOCHE_E_CONFIG);
+	check_int(obey(sb, "env_file: .env\n"), -CLOCHE_E_CONFIG);
+	check_int(obey(sb, "network_log: log\n"), -CLOCHE_E_CONFIG);
 	check(strstr(err.message, "name it from / or ~/"));
 	check_int(sb->mounts_n, 2);
 }

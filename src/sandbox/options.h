@@ -55,7 +55,7 @@ struct sandbox_option {
 	const char *file;     /* key of its own there; both NULL: for the command line alone */
 	unsigned turn;        /* there, 1 and 2 are read after what they depend on */
 	bool is_path;         /* there, the value begins with a path */
-	bool is_list;         /* of a VERB: as option_is_list() */
+	bool is_list;         /* as option_is_list(), if the type does not say so */
 	enum option_ask ask;
 	const char
 		*record; /* key in the record; NULL: it is left out, or sandbox_describe knows it */

@@ -35,6 +35,7 @@ static void check_narrow(const cloche_sandbox *sb)
 	expect(sb->net == CLOCHE_NET_AUTO || sb->net == CLOCHE_NET_NONE);
 	expect(!sb->nested && !sb->best_effort && !sb->user && !sb->place);
 	expect(!sb->root_dir && !sb->image && !sb->kept_record);
+	expect(!sb->upstream_ca && !sb->keep_changes && !sb->network_log);
 	expect(sb->provider && strcmp(sb->provider, "auto") == 0);
 }
 
