@@ -187,21 +187,20 @@ static int read_places(int dirfd, const char *dir, struct found *f, struct cloch
 	return 1;
 }
 
-int found_open(const char *dir, struct found *ret, struct cloche_err *err)
+int found_open(int dirfd, const char *dir, struct found *ret, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct found f = {.fd = -1, .config = BUF_INIT(FILE_MAX), .allowlist = BUF_INIT(FILE_MAX)};
-	int r;
+	int r = read_places(dirfd, dir, &f, err);
 
-	if (fd < 0)
-		return err_sys(err, errno, "open %s", dir);
-	r = read_places(fd, dir, &f, err);
 	if (r > 0) {
-		f.fd = TAKE_FD(fd);
-		*ret = f;
-	} else {
-		found_done(&f);
+		f.fd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
+		if (f.fd < 0)
+			r = err_sys(err, errno, "keep %s open", dir);
 	}
+	if (r > 0)
+		*ret = f;
+	else
+		found_done(&f);
 	return r;
 }
 

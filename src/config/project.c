@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 struct project_read {
 	cloche_project told; /* must be first */
@@ -152,7 +153,8 @@ static int project_judge(struct project_read *p, struct cloche_err *err)
 	return p->trusted ? 0 : project_compare(p, json_object_get(record, "asks"), err);
 }
 
-int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
+/* fd is the directory (borrowed). */
+static int project_open_at(int fd, const char *dir, cloche_project **ret, struct cloche_err *err)
 {
 	_cleanup_(project_freep) struct project_read *p = calloc(1, sizeof(*p));
 	int r;
@@ -160,7 +162,7 @@ int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
 	if (!p)
 		return err_nomem(err);
 	p->found.fd = -1;
-	r = found_open(dir, &p->found, err);
+	r = found_open(fd, dir, &p->found, err);
 	if (r == 0)
 		*ret = NULL;
 	if (r <= 0)
@@ -175,33 +177,64 @@ int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
 	return 0;
 }
 
-/* Opens the files of the directory at path, or of one above it, up to the one that is `top`. */
-static int project_open_above(
-	char *path, const char *top, cloche_project **ret, struct cloche_err *err)
+static int project_open_dir(const char *dir, int *ret, struct cloche_err *err)
 {
-	int r = cloche_project_open(path, ret, err);
+	*ret = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return *ret < 0 ? err_sys(err, errno, "open %s", dir) : 0;
+}
 
-	while (r == 0 && !*ret && fs_is_within(path, top) && strcmp(path, top) != 0) {
-		*strrchr(path, '/') = '\0';
-		r = cloche_project_open(path, ret, err);
+int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = project_open_dir(dir, &fd, err);
+
+	return r < 0 ? r : project_open_at(fd, dir, ret, err);
+}
+
+static bool project_is_at(int one, int other)
+{
+	struct stat a, b;
+
+	return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+/* Opens the files of the nearest directory above fd (taken), up to `top`. The way goes by
+ * descriptors, so that nobody who exchanges a name leads it elsewhere (INV-NAMED-ONCE). */
+static int project_open_above(int fd, int top, cloche_project **ret, struct cloche_err *err)
+{
+	int r = 0;
+
+	while (r == 0 && !*ret && !project_is_at(fd, top)) {
+		int above = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		bool end = above < 0 || project_is_at(above, fd);
+
+		fd_close(fd);
+		fd = above;
+		if (end)
+			break;
+		r = project_open_at(fd, "a directory above", ret, err);
 	}
+	fd_close(fd);
 	return r;
 }
 
 int cloche_project_find(const char *dir, cloche_project **ret, cloche_err *err)
 {
-	_cleanup_fd_ int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct project around = PROJECT_NULL;
+	_cleanup_fd_ int fd = -1;
 	char path[PATH_MAX];
-	int r;
+	int r = project_open_dir(dir, &fd, err);
 
-	if (fd < 0)
-		return err_sys(err, errno, "open %s", dir);
+	if (r == 0)
+		r = project_open_at(fd, dir, ret, err);
+	if (r < 0 || *ret)
+		return r;
 	r = fd_path(fd, path);
 	if (r < 0)
 		return err_sys(err, -r, "find %s", dir);
 	project_find(fd, path, true, &around);
-	r = project_open_above(path, around.top[0] ? around.top : path, ret, err);
+	r = around.top_fd < 0 ? 0 : project_open_above(TAKE_FD(fd), around.top_fd, ret, err);
 	project_done(&around);
 	return r;
 }
