@@ -8,9 +8,10 @@ int main(int argc, char **argv)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
 	cloche_project *project = NULL;
+	cloche_allowlist *rules = cloche_allowlist_new();
 	const char *line;
 
-	if (cloche_project_open(argc > 1 ? argv[1] : ".", &project, &err) < 0) {
+	if (!rules || cloche_project_find(argc > 1 ? argv[1] : ".", &project, &err) < 0) {
 		fprintf(stderr, "%s\n", err.message);
 		return 1;
 	}
@@ -20,7 +21,10 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; (line = project->asks[i]); i++)
 		printf("  %s\n", line);
+	if (cloche_project_rules(project, rules, &err) == 0)
+		printf("rules: %zu\n", cloche_allowlist_count(rules));
 	puts(project->is_trusted ? "obeyed" : "not obeyed without consent");
+	cloche_allowlist_free(rules);
 	cloche_project_free(project);
 	return 0;
 }

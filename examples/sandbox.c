@@ -9,6 +9,11 @@ static void tell(const char *text, void *user)
 	fprintf(stderr, "%s\n", text);
 }
 
+static void show(const cloche_setting *s, void *user)
+{
+	fprintf(stderr, "%s: %s (%s)\n", s->key, s->value, s->file ? s->file : "this program");
+}
+
 int main(void)
 {
 	cloche_sandbox *sb = cloche_sandbox_new();
@@ -20,6 +25,14 @@ int main(void)
 		r = cloche_allowlist_add_host(list, "registry.npmjs.org", &err);
 	if (r == 0)
 		r = cloche_sandbox_set_allowlist(sb, list, &err);
+	if (sb)
+		cloche_sandbox_on_setting(sb, show, NULL);
+	if (r == 0)
+		r = cloche_sandbox_settle(sb, "pull", &err);
+	if (r == 0)
+		r = cloche_sandbox_load_own_config(sb, &err);
+	if (r == 0)
+		r = cloche_sandbox_add_allowlist(sb, list, &err);
 	if (r == 0)
 		r = cloche_sandbox_use_project(sb, true, tell, NULL, &err);
 	if (r == 0)

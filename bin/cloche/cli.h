@@ -115,7 +115,12 @@ struct sandbox_options {
 	struct given *given; /* in their order */
 	size_t given_n;
 	const char *config;
-	bool keeps_workdir; /* the working directory is /workspace unless one is given */
+	cloche_setting_fn on_setting; /* NULL, or who wants to know what is set */
+	const char *setting_from;     /* what is read now, if it is no file */
+	char record[8];               /* of --record or its key: what was set last */
+	bool has_image;               /* the root is one: of --root, or of a file */
+	bool shows_only;              /* nothing is started, asked or pulled */
+	bool keeps_workdir;           /* the working directory is /workspace unless one is given */
 	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
 	bool verbose, quiet, events, debug, allow_unsandboxed, detach;
 	const char *from; /* create: the log to start from */
@@ -184,7 +189,7 @@ extern const struct command command_create, command_exec, command_shell, command
 	command_inspect, command_stats, command_stop, command_rm, command_prune, command_logs,
 	command_attach, command_port, command_diff, command_fs, command_cp, command_env, command_kv,
 	command_log, command_replay, command_image, command_fork, command_snapshot, command_trust,
-	command_status, command_sync, command_completion, command_planted, command_word,
-	command_home, command_preset;
+	command_status, command_sync, command_completion, command_config, command_init,
+	command_planted, command_word, command_home, command_preset;
 /* All commands, in the order of the help; NULL after the last (main.c). */
 const struct command *command_at(size_t i);

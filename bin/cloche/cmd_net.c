@@ -63,21 +63,32 @@ static const struct option options[] = {
 	{0},
 };
 
-/* Use the allowlist of the project if none was named. */
+/* Use what the project's files allow if nothing was named. */
 static int net_list_default(struct net_options *o, cloche_err *err)
 {
+	cloche_project *p = NULL;
+	const char *path;
 	bool obeyed;
-	const char *path = o->list ? NULL : project_allowlist(".", &obeyed);
+	int r = o->list ? 0 : cloche_project_find(".", &p, err);
 
-	if (o->list)
-		return 0;
-	if (!path)
+	if (o->list || r < 0)
+		return r;
+	path = p ? NULL : project_allowlist(".", &obeyed);
+	if (path) {
+		say("%s is not obeyed by cloche run: " PROJECT_LONE, path);
+		return net_list_add(o, path, cloche_allowlist_add_file, err);
+	}
+	o->list = cloche_allowlist_new();
+	if (!o->list)
+		r = wrong_usage(err, NULL, "out of memory");
+	else if (p)
+		r = cloche_project_rules(p, o->list, err);
+	cloche_project_free(p);
+	if (r == 0 && cloche_allowlist_count(o->list) == 0)
 		return wrong_usage(err, "use --allowlist FILE or --allow HOST",
 			"net check: which allowlist? the project here has none, as in "
 			".cloche/network-allowlist.yaml");
-	if (!obeyed)
-		say("%s is not obeyed by cloche run: " PROJECT_LONE, path);
-	return net_list_add(o, path, cloche_allowlist_add_file, err);
+	return r;
 }
 
 static int net_check(struct net_options *o, char *const *operands, cloche_err *err)

@@ -75,14 +75,6 @@ static void name_program(const struct operands *operands)
 			operands->v[0] = runtimes[i].program;
 }
 
-/* An image may have a command of its own. */
-static bool names_image(const struct sandbox_options *o)
-{
-	const struct given *root = sandbox_options_given(o, "root");
-
-	return root && strncmp(root->value, "image:", 6) == 0;
-}
-
 /* The answers are typed on this terminal, so the command cannot have it. */
 static int run_check_ask(const struct sandbox_options *o, cloche_err *err)
 {
@@ -101,12 +93,8 @@ static int run_check_ask(const struct sandbox_options *o, cloche_err *err)
 	return 0;
 }
 
-static int run_check(
-	const struct sandbox_options *o, const struct operands *operands, cloche_err *err)
+static int run_check(const struct sandbox_options *o, cloche_err *err)
 {
-	if (operands->n == 0 && !names_image(o))
-		return wrong_usage(
-			err, "for example: cloche run -- ls -l", "run: no command was given");
 	if (!o->detach && sandbox_options_given(o, "ttl"))
 		return wrong_usage(err, "use --timeout, or --detach",
 			"run: --ttl is for a sandbox that stays");
@@ -128,12 +116,16 @@ static int main_run(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	struct sandbox_options *o = ctx;
 	_cleanup_(run_freep) cloche_run *run = NULL;
-	int r = run_check(o, operands, err);
+	int r = run_check(o, err);
 
 	if (!sandbox_options_given(o, "root"))
 		name_program(operands);
 	if (r == 0)
 		r = sandbox_options_finish(o, operands->n ? operands->v : NULL, err);
+	/* An image may have a command of its own. */
+	if (r == 0 && operands->n == 0 && !o->has_image)
+		r = wrong_usage(
+			err, "for example: cloche run -- ls -l", "run: no command was given");
 	if (r == 0)
 		r = cloche_run_new(o->sb, (const char *const *)operands->v, &run, err);
 	if (r < 0)

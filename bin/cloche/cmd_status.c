@@ -106,9 +106,11 @@ static int status_load_config(cloche_sandbox *sb, const char *config, cloche_err
 	cloche_project *project = NULL;
 	int r;
 
-	if (config)
+	r = cloche_sandbox_load_own_config(sb, err);
+	if (r == 0 && config)
 		return cloche_sandbox_load_config(sb, config, err);
-	r = cloche_project_open(".", &project, err);
+	if (r == 0)
+		r = cloche_project_find(".", &project, err);
 	if (r == 0 && project)
 		r = cloche_project_apply(project, sb, NULL, err);
 	cloche_project_free(project);

@@ -133,7 +133,7 @@ static int consent_to(cloche_project *p, const struct trust_options *o, cloche_e
 static int trust_dir(const char *dir, const struct trust_options *o, cloche_err *err)
 {
 	cloche_project *p = NULL;
-	int r = cloche_project_open(dir, &p, err);
+	int r = cloche_project_find(dir, &p, err);
 	bool obeyed;
 	const char *lone = r == 0 && !p ? project_allowlist(dir, &obeyed) : NULL;
 

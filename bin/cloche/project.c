@@ -70,19 +70,16 @@ bool project_can_ask(void)
 	return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
 
-bool project_ask_person(const cloche_project *p)
+bool project_ask(const char *question)
 {
-	size_t things = project_count(p);
-	char line[256], question[80];
+	char line[256];
 	ssize_t n;
 
 	/* Input that was typed before the question is not an answer. */
 	(void)tcflush(STDIN_FILENO, TCIFLUSH);
-	snprintf(question, sizeof(question),
-		things == 1 ? "cloche: do you consent to this? [y/N] "
-			    : "cloche: do you consent to these %zu things? [y/N] ",
-		things);
+	(void)put(STDERR_FILENO, "cloche: ", 8);
 	(void)put(STDERR_FILENO, question, strlen(question));
+	(void)put(STDERR_FILENO, " [y/N] ", 7);
 	while ((n = read(STDIN_FILENO, line, sizeof(line) - 1)) < 0 && errno == EINTR)
 		;
 	/* At the end of input the terminal has not shown a newline. */
@@ -92,6 +89,17 @@ bool project_ask_person(const cloche_project *p)
 	}
 	line[n - 1] = '\0';
 	return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
+}
+
+bool project_ask_person(const cloche_project *p)
+{
+	size_t things = project_count(p);
+	char question[64];
+
+	snprintf(question, sizeof(question),
+		things == 1 ? "do you consent to this?" : "do you consent to these %zu things?",
+		things);
+	return project_ask(question);
 }
 
 bool project_is_short(const cloche_project *p)
@@ -106,19 +114,29 @@ bool project_is_short(const cloche_project *p)
 	return n <= ASK_BYTES_MAX;
 }
 
-static int obey(cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
+static bool project_is_here(const cloche_project *p)
+{
+	char here[PATH_MAX];
+
+	return getcwd(here, sizeof(here)) && strcmp(here, p->dir) == 0;
+}
+
+static int obey(
+	cloche_project *p, cloche_sandbox *sb, cloche_allowlist *allow, bool ask, cloche_err *err)
 {
 	int r = 0;
 
-	if (!p->is_trusted && project_can_ask() && project_is_short(p)) {
+	if (ask && !p->is_trusted && project_can_ask() && project_is_short(p)) {
 		project_show(p);
 		if (project_ask_person(p))
 			r = cloche_project_trust(p, err);
 	}
 	if (r == 0)
 		r = cloche_project_apply(p, sb, allow, err);
-	if (r == 0)
+	if (r == 0 && ask && project_is_here(p))
 		say("using %s", p->files[0]);
+	else if (r == 0 && ask)
+		say("using %s of %s", p->files[0], p->dir);
 	return r;
 }
 
@@ -147,15 +165,15 @@ const char *project_allowlist(const char *dir, bool *ret_obeyed)
 	return path;
 }
 
-int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
+int project_load(cloche_sandbox *sb, cloche_allowlist *allow, bool ask, cloche_err *err)
 {
 	cloche_project *p = NULL;
-	int r = cloche_project_open(".", &p, err);
+	int r = cloche_project_find(".", &p, err);
 	bool obeyed;
 	const char *lone = r == 0 && !p && allow ? project_allowlist(".", &obeyed) : NULL;
 
 	if (r == 0 && p)
-		r = obey(p, sb, allow, err);
+		r = obey(p, sb, allow, ask, err);
 	if (lone)
 		say("%s is not obeyed: " PROJECT_LONE, lone);
 	cloche_project_free(p);

@@ -4,9 +4,10 @@
 
 #include <cloche/project.h>
 
-/* Apply the project files found in the working directory. If they need consent, ask once on a
- * terminal; refuse without one. allow is as for cloche_project_apply(). */
-int project_load(cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err);
+/* Apply the files of the project, found in the working directory or above it. If they need consent,
+ * ask once on a terminal, unless ask is false; refuse without one, or without an answer. allow is
+ * as for cloche_project_apply(). */
+int project_load(cloche_sandbox *sb, cloche_allowlist *allow, bool ask, cloche_err *err);
 
 /* Return the allowlist of the project in dir, or NULL. *ret_obeyed: whether it counts, which it
  * does beside a sandbox.yaml alone. The path is kept until the next call. */
@@ -23,5 +24,7 @@ bool project_is_short(const cloche_project *p);
 
 /* Return whether standard input and standard error are terminals, so that the user can be asked. */
 bool project_can_ask(void);
-/* Ask the user, with the number of things. Every answer but yes means no. */
+/* Ask the user. Every answer but yes means no. */
+bool project_ask(const char *question);
+/* Do so for consent, with the number of things. */
 bool project_ask_person(const cloche_project *p);

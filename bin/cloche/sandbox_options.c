@@ -36,10 +36,12 @@ static const struct option options[] = {
 		"nothing",
 		.at = offsetof(struct sandbox_options, allow_unsandboxed)},
 	{"config", 0, "FILE",
-		"obey FILE (default: .cloche/sandbox.yaml, else .airut/sandbox.yaml, if it only\n"
-		"narrows or you consented to what it asks for: see \"cloche help trust\")",
+		"obey FILE (default: .cloche/sandbox.yaml, else .airut/sandbox.yaml, of the\n"
+		"project, if it only narrows or you consented to what it asks for: see\n"
+		"\"cloche help trust\")",
 		.at = offsetof(struct sandbox_options, config)},
-	{"no-config", 0, NULL, "obey no configuration file that is found here",
+	{"no-config", 0, NULL,
+		"obey no configuration file that is found here, nor ~/.config/cloche/config.yaml",
 		.at = offsetof(struct sandbox_options, no_config)},
 	{"json", 0, NULL, "print the result as one JSON document",
 		.at = offsetof(struct sandbox_options, json)},
@@ -147,7 +149,7 @@ static int load_named(struct sandbox_options *o, cloche_err *err)
 	return 0;
 }
 
-/* Load the files found in the working directory; they may need consent. */
+/* Load the files found in the project; they may need consent. */
 static int load_found(struct sandbox_options *o, cloche_err *err)
 {
 	cloche_allowlist *allow = cloche_allowlist_new();
@@ -155,21 +157,36 @@ static int load_found(struct sandbox_options *o, cloche_err *err)
 
 	if (!allow)
 		return wrong_usage(err, NULL, "out of memory");
-	r = project_load(o->sb, sandbox_options_given(o, "allowlist") ? NULL : allow, err);
+	r = project_load(
+		o->sb, sandbox_options_given(o, "allowlist") ? NULL : allow, !o->shows_only, err);
+	/* What does not hold is not shown. */
+	if (o->shows_only && r == -CLOCHE_E_DENIED) {
+		complain(err);
+		r = 0;
+	}
 	if (r == 0 && cloche_allowlist_count(allow) > 0)
-		r = cloche_sandbox_set_allowlist(o->sb, allow, err);
+		r = cloche_sandbox_add_allowlist(o->sb, allow, err);
 	cloche_allowlist_free(allow);
 	return r;
 }
 
+/* What the command line says is not even looked at in a file. */
 static int load_config(struct sandbox_options *o, cloche_err *err)
 {
+	int r = 0;
+
 	if (o->config && o->no_config)
 		return wrong_usage(err, "leave out one of them",
 			"--config names a configuration file, --no-config wants none");
 	if (o->no_config)
 		return 0;
-	return o->config ? load_named(o, err) : load_found(o, err);
+	for (size_t i = 0; r == 0 && i < o->given_n; i++)
+		r = cloche_sandbox_settle(o->sb, o->given[i].name, err);
+	if (r == 0)
+		r = cloche_sandbox_load_own_config(o->sb, err);
+	if (r == 0)
+		r = o->config ? load_named(o, err) : load_found(o, err);
+	return r;
 }
 
 /* Tell the user of options for a record that is not kept. */
@@ -178,15 +195,27 @@ static void check_record(const struct sandbox_options *o)
 	const struct given *runtime = sandbox_options_given(o, "runtime");
 	const char *record = runtime && strcmp(runtime->value, "shell") != 0 ? "ops" : "none";
 
-	for (size_t i = 0; i < o->given_n; i++)
-		if (strcmp(o->given[i].name, "record") == 0)
-			record = o->given[i].value;
-		else if (strcmp(o->given[i].name, "no-record") == 0)
-			record = "none";
+	if (o->record[0])
+		record = o->record;
 	if (sandbox_options_given(o, "record-limit") && strcmp(record, "full") != 0)
 		say("warning: without --record full, --record-limit has no effect");
 	if (sandbox_options_given(o, "record-sync") && strcmp(record, "none") == 0)
 		say("warning: without --record ops or full, --record-sync has no effect");
+}
+
+/* Files set options as well; the last one counts. */
+static void see_setting(const cloche_setting *s, void *user)
+{
+	struct sandbox_options *o = user;
+
+	if (strcmp(s->key, "record") == 0)
+		snprintf(o->record, sizeof(o->record), "%s", s->value);
+	else if (strcmp(s->key, "no-record") == 0)
+		snprintf(o->record, sizeof(o->record), "none");
+	else if (strcmp(s->key, "root") == 0)
+		o->has_image = strncmp(s->value, "image:", 6) == 0;
+	if (o->on_setting)
+		o->on_setting(s, o);
 }
 
 /* Tools come last, because what they need depends on the mounts. */
@@ -239,6 +268,8 @@ static int prepare_pull(struct sandbox_options *o, cloche_err *err)
 	const struct given *pull = sandbox_options_given(o, "pull");
 
 	cloche_sandbox_on_pull(o->sb, on_pull, &pulling);
+	if (o->shows_only)
+		return cloche_sandbox_settle(o->sb, "pull", err);
 	return cloche_sandbox_set(o->sb, "pull", pull ? pull->value : "missing", err);
 }
 
@@ -332,15 +363,19 @@ static int sandbox_options_apply(struct sandbox_options *o, cloche_err *err)
 		r = prepare_pull(o, err);
 	if (r == 0)
 		r = prepare_place(o, err);
+	cloche_sandbox_on_setting(o->sb, see_setting, o);
+	o->setting_from = "environment";
 	if (r == 0)
 		r = load_environment(o, err);
 	if (r == 0)
 		r = load_config(o, err);
+	o->setting_from = "command line";
 	if (r == 0)
 		r = apply_given(o, err);
 	image_progress_clear(&pulling);
 	if (r == 0)
 		r = tell_weaker(o, err);
+	o->setting_from = sandbox_options_given(o, "workspace") ? o->setting_from : "default";
 	if (r == 0)
 		r = workspace_choose(o, err);
 	if (r == 0 && o->allow_unsandboxed)

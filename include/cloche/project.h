@@ -46,16 +46,24 @@ typedef struct cloche_project {
  * file or directory is a link, belongs to another user, or is writable by others; CLOCHE_E_CONFIG
  * if a file is wrong. */
 CLOCHE_API int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err);
+/* Do the same with the directory, or else with the nearest one above it that has such files, up to
+ * the top of the git repository around it (one of this user). */
+CLOCHE_API int cloche_project_find(const char *dir, cloche_project **ret, cloche_err *err);
 /* Free the project. NULL is allowed. */
 CLOCHE_API void cloche_project_free(cloche_project *project);
 
 /* Record that the user consents to what was read: is_trusted and since change. */
 CLOCHE_API int cloche_project_trust(cloche_project *project, cloche_err *err);
 
-/* Apply the configuration to sandbox and add the allowlist to allow (NULL: skip it).
- * CLOCHE_E_DENIED if it is not trusted; the hint names the command that asks the user. */
+/* Apply the configuration to sandbox and add the allowlist to allow (NULL: skip it). Of a limit
+ * that sandbox has already, the lower value holds. CLOCHE_E_DENIED if it is not trusted; the hint
+ * names the command that asks the user. */
 CLOCHE_API int cloche_project_apply(const cloche_project *project, cloche_sandbox *sandbox,
 	cloche_allowlist *allow, cloche_err *err);
+
+/* Add the rules of both files to allow, with consent or without, to ask what they decide. */
+CLOCHE_API int cloche_project_rules(
+	const cloche_project *project, cloche_allowlist *allow, cloche_err *err);
 
 /* Revoke the consent for a directory, which need not exist any more. CLOCHE_E_NOT_FOUND if there is
  * none. */

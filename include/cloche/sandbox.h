@@ -115,6 +115,24 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
 CLOCHE_API int cloche_sandbox_set(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
 
+/* Let no file set an option that has one value: it is set otherwise, before or after. Options that
+ * can be repeated are left as they are. CLOCHE_E_USAGE: the name is unknown. */
+CLOCHE_API int cloche_sandbox_settle(cloche_sandbox *sb, const char *name, cloche_err *err);
+
+/* Something that was set. The strings are valid during the call. */
+typedef struct cloche_setting {
+	const char *key;   /* as in a configuration file: "mounts", "limits.memory", "env.CI" */
+	const char *value; /* in words; of a secret only where it comes from */
+	const char *file;  /* that says so; NULL: cloche_sandbox_set() or _use_project() */
+	size_t line;       /* there; 0: all of it */
+	bool adds;         /* earlier values of the key hold, too; else this one replaces them */
+} cloche_setting;
+typedef void (*cloche_setting_fn)(const cloche_setting *setting, void *user);
+
+/* Call fn for what is set from now on by name, by files and by cloche_sandbox_use_project(), in
+ * this order. NULL: no more. */
+CLOCHE_API void cloche_sandbox_on_setting(cloche_sandbox *sb, cloche_setting_fn fn, void *user);
+
 /* Change the provider from "auto" to "auto+subprocess"; leave any other provider as it is. */
 CLOCHE_API int cloche_sandbox_allow_unsandboxed(cloche_sandbox *sb, cloche_err *err);
 
@@ -168,6 +186,10 @@ CLOCHE_API int cloche_sandbox_set_net(cloche_sandbox *sb, enum cloche_net net, c
 CLOCHE_API int cloche_sandbox_set_allowlist(
 	cloche_sandbox *sb, const cloche_allowlist *list, cloche_err *err);
 
+/* Add to what may be reached. Copied. */
+CLOCHE_API int cloche_sandbox_add_allowlist(
+	cloche_sandbox *sb, const cloche_allowlist *list, cloche_err *err);
+
 /* Add credentials that can be used inside without being known there. They are copied into locked
  * memory, and the environment inside holds surrogates instead. A secret replaces an earlier one of
  * the same name. */
@@ -188,11 +210,15 @@ CLOCHE_API int cloche_parse_duration(const char *text, uint64_t *ret_millisecond
 CLOCHE_API int cloche_sandbox_load_environment(cloche_sandbox *sb, const char *const *given,
 	cloche_warning_fn fn, void *user, cloche_err *err);
 
-/* Read a configuration file (see cloche-config(5)) into sb: environment, masked secrets, limits. It
- * is an error if the file refers to an environment variable that is not set. Naming a file is
- * consent to what it asks for; for files that are found in a project see cloche/project.h. */
+/* Read a configuration file (see cloche-config(5)) into sb. It is an error if the file refers to an
+ * environment variable that is not set. Naming a file is consent to what it asks for; for files
+ * that are found in a project see cloche/project.h. */
 CLOCHE_API int cloche_sandbox_load_config(
 	cloche_sandbox *sb, const char *yaml_file, cloche_err *err);
+
+/* Do the same with the user's own file, if there is one: config.yaml in $XDG_CONFIG_HOME/cloche or
+ * ~/.config/cloche. CLOCHE_E_DENIED if it belongs to another user or others can write it. */
+CLOCHE_API int cloche_sandbox_load_own_config(cloche_sandbox *sb, cloche_err *err);
 
 #ifdef __cplusplus
 }

@@ -216,6 +216,21 @@ static bool agentgate_differ(const struct variable *v, const struct value *a, co
 					: strcmp(a->text, b->text) != 0;
 }
 
+/* A value is told with the variable's name, which has its unit. */
+static int agentgate_set(const struct reading *r, const struct variable *v,
+	const struct value *value, struct cloche_err *err)
+{
+	const struct sandbox_option *o = v->option ? option_find(v->option) : NULL;
+	char text[256], key[64];
+	int e = v->set(r, value, err);
+
+	if (e < 0 || !o || !r->sb)
+		return e;
+	snprintf(text, sizeof(text), PREFIX "%s=%.128s", value->name, value->text);
+	sandbox_tell_setting(r->sb, &(cloche_setting){.key = option_key(o, key), .value = text});
+	return e;
+}
+
 static int agentgate_apply(
 	const struct reading *r, const struct variable *v, struct cloche_err *err)
 {
@@ -242,7 +257,7 @@ static int agentgate_apply(
 			values[0].name, values[0].text, values[1].name, values[1].text);
 		agentgate_tell(r, text);
 	}
-	return n > 0 ? v->set(r, &values[0], err) : 0;
+	return n > 0 ? agentgate_set(r, v, &values[0], err) : 0;
 }
 
 static bool is_known(struct str name)

@@ -5,9 +5,12 @@
 #include "config/config.h"
 #include "base/fd.h"
 #include "base/near.h"
-#include "base/parse.h"
+#include "fs/fs.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { CONFIG_MAX = 1 << 20 };
 
@@ -89,14 +92,13 @@ int config_value(struct config *c, const yaml_node_t *n, char **ret)
 	return 0;
 }
 
-static int read_option(struct config *c, yaml_node_t *value, const struct sandbox_option *o);
 static int config_entries(struct config *c, yaml_node_t *map, const struct config_kind *kind);
 
 static int config_read_key(
 	struct config *c, yaml_node_t *value, const struct config_key *key, void *into)
 {
 	if (key->option)
-		return read_option(c, value, key->option);
+		return config_read_option(c, value, key->option);
 	if (key->kind)
 		return config_entries(c, value, key->kind);
 	return key->read(c, value, into ? (char *)into + key->at : NULL);
@@ -107,9 +109,9 @@ static const char *config_other_name(struct str name)
 {
 	static const struct {
 		const char *other, *here;
-	} names[] = {{"secrets", "masked_secrets"}, {"limits", "resource_limits"},
-		{"environment", "env"}, {"cpu", "cpus"}, {"pids", "pids_limit"},
-		{"hosts", "scopes"}, {"tmpfs", "tmpfs_size"}};
+	} names[] = {{"environment", "env"}, {"cpu", "cpus"}, {"hosts", "scopes"},
+		{"tmpfs", "tmpfs_size"}, {"volumes", "mounts"}, {"publish", "ports"},
+		{"dns", "upstream_dns"}, {"network", "network_sandbox"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (str_eq(name, str_from(names[i].other)))
@@ -128,7 +130,7 @@ static bool config_has_key(const struct config_key *keys, size_t n, const char *
 static int config_unknown_key(
 	struct config *c, const yaml_node_t *at, const struct config_key *keys, size_t n)
 {
-	static const char *const rules[] = {"allow", "allowlist", "domains", "url_prefixes"};
+	static const char *const rules[] = {"allowlist", "domains", "url_prefixes"};
 	struct str name = str_prefix(config_scalar(at), 64);
 	const char *other = config_other_name(name);
 	struct near best = {0};
@@ -137,7 +139,9 @@ static int config_unknown_key(
 		at->start_mark.line + 1, at->start_mark.column + 1, STR_FMT(name));
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
 		if (str_eq(name, str_from(rules[i]))) {
-			err_hint(c->err, "rules are in network-allowlist.yaml, beside this file");
+			err_hint(c->err,
+				"rules are in network-allowlist.yaml, beside this file, or hosts "
+				"below allow");
 			return -E_CONFIG;
 		}
 	for (size_t i = 0; i < n; i++)
@@ -154,7 +158,7 @@ static int config_unknown_key(
 }
 
 int config_find_key(struct config *c, const yaml_node_t *name, const struct config_key *keys,
-	size_t n, uint32_t *seen)
+	size_t n, uint64_t *seen)
 {
 	size_t i = 0;
 
@@ -162,16 +166,16 @@ int config_find_key(struct config *c, const yaml_node_t *name, const struct conf
 		i++;
 	if (i == n)
 		return config_unknown_key(c, name, keys, n);
-	if (*seen & (1U << i))
+	if (*seen & (UINT64_C(1) << i))
 		return config_bad(c, name, "this key is given twice");
-	*seen |= 1U << i;
+	*seen |= UINT64_C(1) << i;
 	return (int)i;
 }
 
 int config_walk(
 	struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n, void *into)
 {
-	uint32_t seen = 0;
+	uint64_t seen = 0;
 
 	if (map->type != YAML_MAPPING_NODE)
 		return config_bad(c, map, "expected a mapping (name: value)");
@@ -182,7 +186,7 @@ int config_walk(
 
 		if (i < 0)
 			return i;
-		if (config_is_left_out(&keys[i], value))
+		if (config_is_left_out(&keys[i], value) || keys[i].turn != c->turn)
 			continue;
 		r = config_read_key(c, value, &keys[i], into);
 		if (r < 0)
@@ -379,7 +383,7 @@ static int read_dns(struct config *c, yaml_node_t *value, void *into)
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(4096);
 	struct cloche_err why = CLOCHE_ERR_INIT;
 	char *one = NULL;
-	int r;
+	int r, e = 0;
 
 	if (value->type == YAML_SEQUENCE_NODE) {
 		r = config_strings(c, value, &servers);
@@ -388,9 +392,11 @@ static int read_dns(struct config *c, yaml_node_t *value, void *into)
 		if (r == 0 && strv_take(&servers, one) < 0)
 			r = err_nomem(c->err);
 	}
-	for (size_t i = 0; r == 0 && servers && servers[i]; i++)
-		r = buf_printf(&text, "%s%s", i > 0 ? "," : "", servers[i]);
-	if (r < 0 || !buf_cstr(&text))
+	for (size_t i = 0; e == 0 && servers && servers[i]; i++)
+		e = buf_printf(&text, "%s%s", i > 0 ? "," : "", servers[i]);
+	if (e == -E2BIG)
+		return config_bad(c, value, "expected no more than a few servers");
+	if (r < 0 || e < 0 || !buf_cstr(&text))
 		return r < 0 ? r : err_nomem(c->err);
 	return sandbox_set_upstream_dns(c->sb, buf_data(&text), &why) < 0
 		       ? config_bad(c, value, why.message)
@@ -403,54 +409,9 @@ static int config_place(struct config *c, yaml_node_t *value, void *into)
 	struct cloche_err why = CLOCHE_ERR_INIT;
 	int r = config_value(c, value, &place);
 
-	if (r < 0)
+	if (r < 0 || sandbox_is_settled(c->sb, "place"))
 		return r;
 	return sandbox_set_place(c->sb, place, &why) < 0 ? config_bad(c, value, why.message) : 0;
-}
-
-/* Reads a value as the option does. */
-static int read_option(struct config *c, yaml_node_t *value, const struct sandbox_option *o)
-{
-	_cleanup_(freep) char *text = str_dup(config_scalar(value));
-	struct cloche_err why = CLOCHE_ERR_INIT;
-
-	if (!text)
-		return err_nomem(c->err);
-	if (value->type != YAML_SCALAR_NODE || strlen(text) != config_scalar(value).n)
-		return config_bad(c, value, "expected a plain value");
-	return option_set(c->sb, o, text, &why) < 0 ? config_bad(c, value, why.message) : 0;
-}
-
-/* Makes the keys of resource_limits from the table of options, which also says what needs
- * consent. */
-static size_t limit_keys(struct config_key ret[static CONFIG_MAX_KEYS])
-{
-	static int (*const asks[])(struct config *, const struct config_key *, yaml_node_t *) = {
-		[OPTION_ASK_NOTHING] = config_ask_nothing,
-		[OPTION_ASK_TIMEOUT] = config_ask_timeout,
-		[OPTION_ASK_NOFILE] = config_ask_nofile};
-	const struct sandbox_option *o;
-	size_t n = 0;
-
-	for (size_t i = 0; (o = option_row(i)) && n < CONFIG_MAX_KEYS; i++)
-		if (o->config)
-			ret[n++] = (struct config_key){
-				.name = o->config, .option = o, .ask = asks[o->ask]};
-	return n;
-}
-
-static int read_limits(struct config *c, yaml_node_t *value, void *into)
-{
-	struct config_key keys[CONFIG_MAX_KEYS];
-
-	return config_walk(c, value, keys, limit_keys(keys), into);
-}
-
-static int ask_limits(struct config *c, const struct config_key *key, yaml_node_t *value)
-{
-	struct config_key keys[CONFIG_MAX_KEYS];
-
-	return config_ask_walk(c, value, keys, limit_keys(keys));
 }
 
 static const struct config_key top_keys[] = {
@@ -463,17 +424,27 @@ static const struct config_key top_keys[] = {
 	{"network_sandbox", read_network, config_ask_network},
 	{"upstream_dns", read_dns, NULL},
 	{"place", config_place, NULL},
-	{"resource_limits", read_limits, ask_limits},
+	{"resource_limits", config_read_limits, config_ask_limits},
+	{"limits", config_read_limits, config_ask_limits},
+	{"image", config_read_image, NULL, .turn = 1},
 };
 
 static int read_top(struct config *c)
 {
 	yaml_node_t *root = yaml_document_get_root_node(&c->doc);
+	struct config_key keys[CONFIG_MAX_KEYS];
+	size_t n = ARRAY_SIZE(top_keys);
+	int r = 0;
 
 	if (!root || (root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0))
 		return 0;
-	return c->asks ? config_ask_walk(c, root, top_keys, ARRAY_SIZE(top_keys))
-		       : config_walk(c, root, top_keys, ARRAY_SIZE(top_keys), NULL);
+	memcpy(keys, top_keys, sizeof(top_keys));
+	n += config_option_keys(keys + n, CONFIG_MAX_KEYS - n);
+	if (c->asks)
+		return config_ask_walk(c, root, keys, n);
+	for (c->turn = 0; r == 0 && c->turn < CONFIG_TURNS; c->turn++)
+		r = config_walk(c, root, keys, n, NULL);
+	return r < 0 ? r : config_tell(c, root, keys, n);
 }
 
 static int read_document(struct config *c, struct str text)
@@ -497,16 +468,18 @@ static int read_document(struct config *c, struct str text)
 	return r;
 }
 
-int config_read(cloche_sandbox *sb, const char *name, struct str text, struct cloche_err *err)
+int config_read(cloche_sandbox *sb, const struct found *found, const char *name, struct str text,
+	struct cloche_err *err)
 {
-	struct config c = {.sb = sb, .file = name, .err = err};
+	struct config c = {.sb = sb, .found = found, .file = name, .err = err};
 
 	return read_document(&c, text);
 }
 
-int config_ask(const char *name, struct str text, struct asks *ret, struct cloche_err *err)
+int config_ask(const char *name, struct str text, struct asks *ret, cloche_allowlist *allow,
+	struct cloche_err *err)
 {
-	struct config c = {.asks = ret, .file = name, .err = err};
+	struct config c = {.asks = ret, .allow = allow, .file = name, .err = err};
 
 	return read_document(&c, text);
 }
@@ -520,5 +493,54 @@ int cloche_sandbox_load_config(cloche_sandbox *sb, const char *yaml_file, cloche
 		err_wrap(err, r, "configuration");
 		return r;
 	}
-	return config_read(sb, yaml_file, buf_str(&text), err);
+	return config_read(sb, NULL, yaml_file, buf_str(&text), err);
+}
+
+static int config_refuse_own(const char *path, const char *why, struct cloche_err *err)
+{
+	err_set(err, E_DENIED, "%s is not obeyed: %s", path, why);
+	err_hint(err, "--no-config goes on without it");
+	return -E_DENIED;
+}
+
+/* Returns 1 if there is such a file. */
+static int config_open_own(const char *path, int *ret, struct cloche_err *err)
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	/* Somebody else's home is none. */
+	if (fd < 0 &&
+		(errno == ENOENT || errno == ENOTDIR || (errno == EACCES && stat(path, &st) < 0)))
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, errno, "open %s", path);
+	if (!S_ISREG(st.st_mode))
+		return config_refuse_own(path, "it is not a regular file", err);
+	if (st.st_uid != geteuid() && st.st_uid != 0)
+		return config_refuse_own(path, "it belongs to another user", err);
+	if (st.st_mode & S_IWOTH)
+		return config_refuse_own(path, "everybody can write to it (chmod o-w)", err);
+	*ret = TAKE_FD(fd);
+	return 1;
+}
+
+int cloche_sandbox_load_own_config(cloche_sandbox *sb, cloche_err *err)
+{
+	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(CONFIG_MAX);
+	_cleanup_(freep) char *path = NULL;
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (fs_config_path("config.yaml", &path) < 0)
+		return err_nomem(err);
+	r = path ? config_open_own(path, &fd, err) : 0;
+	if (r <= 0)
+		return r;
+	r = fd_read_to_end(fd, &text);
+	if (r == -E2BIG)
+		return err_set(err, E_LIMIT, "%s is larger than %d bytes", path, CONFIG_MAX);
+	if (r < 0)
+		return err_sys(err, -r, "read %s", path);
+	return config_read(sb, NULL, path, buf_str(&text), err);
 }

@@ -23,6 +23,27 @@ static const struct phrase {
 	bool secret; /* do not show a value that is in the file itself */
 } phrases[] = {
 	{"place", "make the room elsewhere", false},
+	{"mounts", "see of this machine, and change unless it ends in :ro", false},
+	{"tools", "see your program and what it needs", false},
+	{"ports", "open a port of this machine ([ADDR:]HOST:GUEST)", false},
+	{"secrets", "use a masked secret", false},
+	{"connect_to", "send requests elsewhere (HOST:PORT:ADDRESS:PORT)", false},
+	{"allow_write", "change what this machine obeys", false},
+	{"user", "be this user inside", false},
+	{"nested", "make namespaces and mounts inside, which isolates less", false},
+	{"provider", "be made by the provider", false},
+	{"root", "have the root filesystem", false},
+	{"image", "have the root filesystem of the image", false},
+	{"pull", "get its image from a registry", false},
+	{"limits", "go on if a limit cannot be enforced", false},
+	{"sync", "bring to the other place", false},
+	{"far_timeout", "go on there without a connection", false},
+	{"env_file", "get the variables of your file", false},
+	{"upstream_ca", "believe servers that the certificates of your file vouch for", false},
+	{"keep_changes", "keep what it changes in your directory", false},
+	{"network_log", "write to your file", false},
+	{"record", "be recorded", false},
+	{"record_sync", "be recorded and synced", false},
 	{"masked_secrets", "use a masked secret", false},
 	{"signing_credentials", "sign with credentials", false},
 	{"github_app_credentials", "use a token of a GitHub App", false},
@@ -109,6 +130,11 @@ static void put_node(
 		put_scalar(line, n, secret);
 }
 
+void config_ask_words(struct config *c, struct ask_line *line, yaml_node_t *n)
+{
+	put_node(c, line, n, false, DEEPEST);
+}
+
 static int add_line(struct config *c, const struct ask_line *line)
 {
 	if (line->error < 0 && line->error != -ENOMEM)
@@ -132,13 +158,23 @@ static int ask_entry(struct config *c, const char *words, yaml_node_t *name, yam
 	return add_line(c, &line);
 }
 
-/* Shows all of the value. */
-static int config_ask_whole(struct config *c, const struct config_key *key, yaml_node_t *value)
+static bool config_key_is_list(const struct config_key *key)
+{
+	return key->option && option_is_list(key->option);
+}
+
+int config_ask_whole(struct config *c, const struct config_key *key, yaml_node_t *value)
 {
 	struct phrase p = phrase_of(key->name);
 	const char *words = p.words ? p.words : key->name;
 	int r = 0;
 
+	if (value->type == YAML_SEQUENCE_NODE && config_key_is_list(key)) {
+		for (yaml_node_item_t *i = value->data.sequence.items.start;
+			r == 0 && i < value->data.sequence.items.top; i++)
+			r = ask_entry(c, words, NULL, config_node(c, *i));
+		return r;
+	}
 	if (value->type != YAML_MAPPING_NODE)
 		return ask_entry(c, words, NULL, value);
 	for (yaml_node_pair_t *e = value->data.mapping.pairs.start;
@@ -149,7 +185,7 @@ static int config_ask_whole(struct config *c, const struct config_key *key, yaml
 
 int config_ask_walk(struct config *c, yaml_node_t *map, const struct config_key *keys, size_t n)
 {
-	uint32_t seen = 0;
+	uint64_t seen = 0;
 	int r = 0;
 
 	/* Anything but a mapping is refused when it is read. */
@@ -214,21 +250,64 @@ int config_ask_pass_env(struct config *c, const struct config_key *key, yaml_nod
 	return r;
 }
 
-int config_ask_network(struct config *c, const struct config_key *key, yaml_node_t *value)
+/* Returns false if it is off. Other values are refused when they are read. */
+static bool ask_is_on(struct config *c, yaml_node_t *value)
 {
-	_cleanup_(ask_line_donep) struct ask_line line = ASK_LINE_INIT;
 	struct cloche_err *err = c->err;
 	bool on = true;
 
-	/* Other values are refused when they are read. */
 	c->err = NULL;
 	if (config_bool(c, value, &on) < 0)
 		on = true;
 	c->err = err;
-	if (!on)
+	return on;
+}
+
+int config_ask_flag(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	_cleanup_(ask_line_donep) struct ask_line line = ASK_LINE_INIT;
+	struct phrase p = phrase_of(key->name);
+
+	if (!ask_is_on(c, value))
+		return 0;
+	ask_line_add(&line, p.words ? p.words : key->name);
+	return add_line(c, &line);
+}
+
+int config_ask_network(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	_cleanup_(ask_line_donep) struct ask_line line = ASK_LINE_INIT;
+
+	if (!ask_is_on(c, value))
 		return 0;
 	ask_line_add(&line, "have a network, behind the gateway");
 	return add_line(c, &line);
+}
+
+/* Adds the rules as the option does. */
+static int ask_rule(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	struct cloche_sandbox only = {.allowlist = c->allow};
+	_cleanup_(freep) char *text = NULL;
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	int r = config_plain(c, value, &text);
+
+	if (r < 0)
+		return r;
+	return option_set(&only, key->option, text, &why) < 0 ? config_bad(c, value, why.message)
+							      : 0;
+}
+
+int config_ask_rules(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	int r = 0;
+
+	if (value->type != YAML_SEQUENCE_NODE)
+		return ask_rule(c, key, value);
+	for (yaml_node_item_t *i = value->data.sequence.items.start;
+		r == 0 && i < value->data.sequence.items.top; i++)
+		r = ask_rule(c, key, config_node(c, *i));
+	return r;
 }
 
 /* Asks for a limit if it is above the one that holds without the file. */

@@ -187,15 +187,16 @@ static int read_places(int dirfd, const char *dir, struct found *f, struct cloch
 	return 1;
 }
 
-int found_open(const char *dir, struct found *ret, struct cloche_err *err)
+int found_open(int dirfd, const char *dir, struct found *ret, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct found f = {.config = BUF_INIT(FILE_MAX), .allowlist = BUF_INIT(FILE_MAX)};
-	int r;
+	struct found f = {.fd = -1, .config = BUF_INIT(FILE_MAX), .allowlist = BUF_INIT(FILE_MAX)};
+	int r = read_places(dirfd, dir, &f, err);
 
-	if (fd < 0)
-		return err_sys(err, errno, "open %s", dir);
-	r = read_places(fd, dir, &f, err);
+	if (r > 0) {
+		f.fd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
+		if (f.fd < 0)
+			r = err_sys(err, errno, "keep %s open", dir);
+	}
 	if (r > 0)
 		*ret = f;
 	else
@@ -205,6 +206,7 @@ int found_open(const char *dir, struct found *ret, struct cloche_err *err)
 
 void found_done(struct found *f)
 {
+	f->fd = fd_close(f->fd);
 	free(f->dir);
 	f->dir = NULL;
 	buf_done_wiped(&f->config);

@@ -12,6 +12,7 @@
 #define FOUND_ALLOWLIST "network-allowlist.yaml"
 
 struct found {
+	int fd;            /* of the directory (O_PATH) */
 	char *dir;         /* its real path */
 	const char *place; /* ".cloche" or ".airut" */
 	bool has_allowlist;
@@ -19,8 +20,9 @@ struct found {
 	char hash[SHA256_HEX_MAX]; /* of the place and of the bytes of both */
 };
 
-/* Read the files, each once and by descriptor, so that the text in ret is that of the files that
- * were checked. Return 1, or 0 if there are none. -E_DENIED if a file or directory is a link, does
- * not belong to the caller or can be written by others. The caller has to free ret after 1. */
-_warn_unused_ int found_open(const char *dir, struct found *ret, struct cloche_err *err);
+/* Read the files of the directory dirfd (O_PATH, borrowed), each once and by descriptor, so that
+ * the text in ret is that of the files that were checked. dir is its name in messages. Return 1, or
+ * 0 if there are none. -E_DENIED if a file or directory is a link, does not belong to the caller or
+ * can be written by others. The caller has to free ret after 1. */
+_warn_unused_ int found_open(int dirfd, const char *dir, struct found *ret, struct cloche_err *err);
 void found_done(struct found *f);

@@ -3,6 +3,8 @@
  * found from their bytes (config_ask.c, asks.c). Their hash is compared with the consent that is
  * kept for the directory (config/consent.h), and if it matches, they are obeyed. No file is opened
  * again. */
+#include "workspace/project.h"
+#include "base/fd.h"
 #include "config/asks.h"
 #include "config/config.h"
 #include "config/consent.h"
@@ -13,6 +15,8 @@
 #include <cloche/project.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 struct project_read {
 	cloche_project told; /* must be first */
@@ -73,9 +77,11 @@ static int read_asks(struct project_read *p, struct cloche_err *err)
 	p->allow = cloche_allowlist_new();
 	if (!p->config_name || !p->allow)
 		return err_nomem(err);
-	r = config_ask(p->config_name, buf_str(&p->found.config), &p->asks, err);
-	if (r < 0 || !p->found.has_allowlist)
+	r = config_ask(p->config_name, buf_str(&p->found.config), &p->asks, p->allow, err);
+	if (r < 0)
 		return r;
+	if (!p->found.has_allowlist)
+		return asks_add_rules(&p->asks, p->allow->rules, err);
 	p->allowlist_name = fs_join(p->found.place, FOUND_ALLOWLIST);
 	if (!p->allowlist_name)
 		return err_nomem(err);
@@ -147,11 +153,16 @@ static int project_judge(struct project_read *p, struct cloche_err *err)
 	return p->trusted ? 0 : project_compare(p, json_object_get(record, "asks"), err);
 }
 
-int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
+/* fd is the directory (borrowed). */
+static int project_open_at(int fd, const char *dir, cloche_project **ret, struct cloche_err *err)
 {
 	_cleanup_(project_freep) struct project_read *p = calloc(1, sizeof(*p));
-	int r = p ? found_open(dir, &p->found, err) : err_nomem(err);
+	int r;
 
+	if (!p)
+		return err_nomem(err);
+	p->found.fd = -1;
+	r = found_open(fd, dir, &p->found, err);
 	if (r == 0)
 		*ret = NULL;
 	if (r <= 0)
@@ -164,6 +175,78 @@ int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
 	project_tell(p);
 	*ret = &TAKE_PTR(p)->told;
 	return 0;
+}
+
+static int project_open_dir(const char *dir, int *ret, struct cloche_err *err)
+{
+	*ret = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return *ret < 0 ? err_sys(err, errno, "open %s", dir) : 0;
+}
+
+int cloche_project_open(const char *dir, cloche_project **ret, cloche_err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = project_open_dir(dir, &fd, err);
+
+	return r < 0 ? r : project_open_at(fd, dir, ret, err);
+}
+
+static bool project_is_at(int one, int other)
+{
+	struct stat a, b;
+
+	return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+/* Opens the files of the nearest directory above fd (taken), up to `top`. The way goes by
+ * descriptors, so that nobody who exchanges a name leads it elsewhere (INV-NAMED-ONCE). */
+static int project_open_above(int fd, int top, cloche_project **ret, struct cloche_err *err)
+{
+	int r = 0;
+
+	while (r == 0 && !*ret && !project_is_at(fd, top)) {
+		int above = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		bool end = above < 0 || project_is_at(above, fd);
+
+		fd_close(fd);
+		fd = above;
+		if (end)
+			break;
+		r = project_open_at(fd, "a directory above", ret, err);
+	}
+	fd_close(fd);
+	return r;
+}
+
+int cloche_project_find(const char *dir, cloche_project **ret, cloche_err *err)
+{
+	struct project around = PROJECT_NULL;
+	_cleanup_fd_ int fd = -1;
+	char path[PATH_MAX];
+	int r = project_open_dir(dir, &fd, err);
+
+	if (r == 0)
+		r = project_open_at(fd, dir, ret, err);
+	if (r < 0 || *ret)
+		return r;
+	r = fd_path(fd, path);
+	if (r < 0)
+		return err_sys(err, -r, "find %s", dir);
+	project_find(fd, path, true, &around);
+	r = around.top_fd < 0 ? 0 : project_open_above(TAKE_FD(fd), around.top_fd, ret, err);
+	project_done(&around);
+	return r;
+}
+
+int cloche_project_rules(const cloche_project *project, cloche_allowlist *allow, cloche_err *err)
+{
+	const cloche_allowlist *own = ((const struct project_read *)project)->allow;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < own->sources_n; i++)
+		r = allowlist_add_source(allow, &own->sources[i], err);
+	return r;
 }
 
 int cloche_project_trust(cloche_project *project, cloche_err *err)
@@ -218,6 +301,18 @@ static int refuse_project(const struct project_read *p, struct cloche_err *err)
 	return -E_DENIED;
 }
 
+static int project_tell_allowlist(
+	const struct project_read *p, const cloche_sandbox *sb, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = fs_join(p->found.dir, p->allowlist_name);
+
+	if (!path)
+		return err_nomem(err);
+	sandbox_tell_setting(sb,
+		&(cloche_setting){.key = "allowlist", .value = path, .file = path, .adds = true});
+	return 0;
+}
+
 int cloche_project_apply(
 	const cloche_project *project, cloche_sandbox *sb, cloche_allowlist *allow, cloche_err *err)
 {
@@ -226,12 +321,13 @@ int cloche_project_apply(
 
 	if (!p->trusted)
 		return refuse_project(p, err);
-	r = config_read(sb, p->config_name, buf_str(&p->found.config), err);
+	r = config_read(sb, &p->found, p->config_name, buf_str(&p->found.config), err);
 	if (r < 0 || !allow || !p->found.has_allowlist)
 		return r;
-	return cloche_allowlist_add_text(allow, p->allowlist_name,
+	r = cloche_allowlist_add_text(allow, p->allowlist_name,
 		buf_len(&p->found.allowlist) ? buf_data(&p->found.allowlist) : "",
 		buf_len(&p->found.allowlist), err);
+	return r < 0 ? r : project_tell_allowlist(p, sb, err);
 }
 
 int cloche_project_revoke(const char *dir, cloche_err *err)

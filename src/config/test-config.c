@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static cloche_err err;
@@ -75,6 +76,112 @@ static void test_a_whole_file(void)
 	check_int(sb->record_limit, 2 << 20);
 }
 
+/* Every option that a file may have, as the option itself reads it. */
+static void test_options_are_keys(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+	_cleanup_(freep) char *variables = fs_join(dir, "variables");
+
+	must(variables && fs_write_atomic(AT_FDCWD, variables, STR("OF_A_FILE=yes\n"), 0600, false,
+				  &err) == 0);
+	check_int(load(sb, "tools: [sh]\n"
+			   "allow: [a.test, \"https://b.test/x\"]\n"
+			   "mounts:\n"
+			   "- /usr/share:/data:ro\n"
+			   "- ~/:/home-of-mine\n"
+			   "ports: [\"8080:80\", \"0:81\"]\n"
+			   "user: 12:34\n"
+			   "workdir: /data\n"
+			   "root: /usr\n"
+			   "nested: true\n"
+			   "provider: native\n"
+			   "connect_to: a.test:443:127.0.0.1:8443\n"
+			   "allow_write: .vscode\n"
+			   "timeout: 90\n"
+			   "output_limit: 1m\n"
+			   "limits: {memory: 1g, pids: 99}\n"
+			   "resource_limits: {cpus: 2}\n"
+			   "pull: never\n"
+			   "record: full\n"
+			   "env_file: [~/variables]\n"
+			   "network_log: ~/log\n"
+			   "keep_changes: ~/kept\n"),
+		0);
+	check_z(err.message, "");
+	must(sb->mounts_n >= 2);
+	check_z(sb->mounts[0].target, "/data");
+	check(sb->mounts[0].ro && !sb->mounts[1].ro);
+	check(str_starts(str_from(sb->mounts[1].source), str_from(dir)));
+	check_z(sb->mounts[1].target, "/home-of-mine");
+	check_int(cloche_allowlist_count(sb->allowlist), 2);
+	check_int(strv_count(sb->published), 2);
+	check_z(sb->user, "12:34");
+	check_z(sb->workdir, "/data");
+	check_z(sb->root_dir, "/usr");
+	check(sb->nested);
+	check_z(sb->provider, "native");
+	check_int(strv_count(sb->connect_to), 1);
+	check_int(strv_count(sb->opened), 1);
+	check_int(sb->timeout_ms, 90000);
+	check_int(sb->output_limit, 1 << 20);
+	check(sb->limits.memory_bytes == 1 << 30 && sb->limits.pids == 99 &&
+		sb->limits.cpus_milli == 2000);
+	check_z(sb->kept_record, "full");
+	check_z(strv_env_get(sb->env, "OF_A_FILE"), "yes");
+	check(str_starts(str_from(sb->network_log), str_from(dir)));
+	check(str_starts(str_from(sb->keep_changes), str_from(dir)));
+	check_int(load(sb, "nested: false\nallow: c.test\nlimits: best-effort\n"), 0);
+	check(!sb->nested && sb->best_effort);
+	check_int(cloche_allowlist_count(sb->allowlist), 3);
+}
+
+/* What the command line says is not even looked at; what adds up does. */
+static void test_a_settled_option_is_left(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+	check_int(cloche_sandbox_settle(sb, "root", &err), 0);
+	check_int(cloche_sandbox_settle(sb, "memory", &err), 0);
+	check_int(cloche_sandbox_settle(sb, "allow", &err), 0);
+	check_int(cloche_sandbox_settle(sb, "nonsense", &err), -CLOCHE_E_USAGE);
+	check_int(load(sb, "image: no-such-image\nroot: /no/such/place\nallow: [a.test]\n"
+			   "limits: {memory: 1g, pids: 50}\n"),
+		0);
+	check(!sb->root_dir && !sb->image && sb->limits.memory_bytes == 0);
+	check_int(sb->limits.pids, 50);
+	check_int(cloche_allowlist_count(sb->allowlist), 1);
+}
+
+static void put_own(const char *yaml, unsigned mode)
+{
+	_cleanup_(freep) char *folder = fs_join(dir, "own/cloche");
+	_cleanup_(freep) char *path = folder ? fs_join(folder, "config.yaml") : NULL;
+
+	must(path && fs_mkdirs(folder, 0700, &err) == 0);
+	must(fs_write_atomic(AT_FDCWD, path, str_from(yaml), 0600, false, &err) == 0);
+	must(chmod(path, mode) == 0);
+}
+
+static void test_ones_own_file(void)
+{
+	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+	_cleanup_(freep) char *folder = fs_join(dir, "own");
+
+	must(folder && setenv("XDG_CONFIG_HOME", folder, 1) == 0);
+	check_int(cloche_sandbox_load_own_config(sb, &err), 0);
+	put_own("limits: {memory: 2g}\nallow: [a.test]\n", 0644);
+	check_int(cloche_sandbox_load_own_config(sb, &err), 0);
+	check(sb->limits.memory_bytes == 2ULL << 30);
+	check_int(cloche_allowlist_count(sb->allowlist), 1);
+	put_own("limits: {memory: 1g}\n", 0646);
+	check_int(cloche_sandbox_load_own_config(sb, &err), -CLOCHE_E_DENIED);
+	check(sb->limits.memory_bytes == 2ULL << 30);
+	put_own("alow: [a.test]\n", 0600);
+	check_int(cloche_sandbox_load_own_config(sb, &err), -CLOCHE_E_CONFIG);
+	check(strstr(err.message, "/own/cloche/config.yaml:1:1: unknown key"));
+	must(unsetenv("XDG_CONFIG_HOME") == 0);
+}
+
 /* A variable that is passed wins over what the file says, whichever key comes first, if the
  * caller has it. */
 static void test_pass_env_wins(void)
@@ -107,11 +214,14 @@ static void test_a_wrong_key_gets_the_right_one(void)
 		const char *yaml, *hint;
 	} cases[] = {
 		{"enw: {}\n", "did you mean env?"},
-		{"secrets: {}\n", "use masked_secrets"},
+		{"masked_secret: {}\n", "did you mean masked_secrets?"},
+		{"volumes: []\n", "use mounts"},
+		{"tool: []\n", "did you mean tools?"},
 		{"resource_limits: {memry: 1g}\n", "did you mean memory?"},
 		{"resource_limits: {cpu: 1}\n", "use cpus"},
-		{"allow: [one.test]\n", "network-allowlist.yaml, beside this file"},
-		{"mounts: []\n", "for the command line alone"},
+		{"domains: [one.test]\n", "network-allowlist.yaml, beside this file"},
+		{"srt_settings: x\n", "for the command line alone"},
+		{"allow: [127.0.0.1]\n", "--connect-to"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -138,7 +248,20 @@ static void test_what_is_wrong_is_named_with_its_line(void)
 		{"env:\n  A:\n", "the value is missing"},
 		{"pass_env: [~]\n", "sandbox.yaml:1:12: the value is missing"},
 		{"resource_limits: {memory: \"null\"}\n", "memory \"null\": use a size"},
-		{"resource_limits: {memory: !env }\n", "memory \"\": use a size"},
+		{"resource_limits: {memory: !env }\n", "1:27: the value of an option stands"},
+		{"allow:\n- a.test\n- !env TEST_TOKEN\n", "3:3: the value of an option stands"},
+		{"allow: {a.test: 1}\n", "1:8: expected a plain value, or a list of them"},
+		{"allow: [[a.test]]\n", "1:9: expected a plain value"},
+		{"allow: [a.test, ~]\n", "1:17: the value is missing"},
+		{"user: [me]\n", "1:7: expected a plain value"},
+		{"mounts:\n- /no/such/place\n", "2:3: mount /no/such/place: "},
+		{"mounts: [\"/usr:/x:wo\"]\n", "1:10: --mount: use SRC[:DST[:ro]]"},
+		{"ports: [\"8080\"]\n", "1:9: "},
+		{"nested: perhaps\n", "1:9: expected true or false"},
+		{"provider: No/such\n", "1:11: "},
+		{"limits: sometimes\n", "1:9: --limits is strict or best-effort"},
+		{"timeout: soon\n", "1:10: timeout \"soon\": use a time"},
+		{"user: a\nuser: b\n", "2:1: this key is given twice"},
 		{"resource_limits: {memory: lots}\n", "1:27: memory \"lots\": use a size"},
 		{"resource_limits: {timeout: -1}\n", "1:28: timeout \"-1\": use a time"},
 		{"resource_limits: {nofile: 3}\n", "use a number from 64"},
@@ -346,7 +469,11 @@ static void test_a_later_secret_replaces_one_of_its_name(void)
 int main(void)
 {
 	tap_dir(dir);
+	must(setenv("HOME", dir, 1) == 0 && unsetenv("XDG_CONFIG_HOME") == 0);
 	run_test(test_a_whole_file);
+	run_test(test_options_are_keys);
+	run_test(test_a_settled_option_is_left);
+	run_test(test_ones_own_file);
 	run_test(test_pass_env_wins);
 	run_test(test_what_is_wrong_is_named_with_its_line);
 	run_test(test_a_wrong_key_gets_the_right_one);

@@ -370,3 +370,24 @@ char *fs_home(void)
 		return NULL;
 	return strdup(found->pw_dir);
 }
+
+int fs_config_path(const char *name, char **ret)
+{
+	const char *config = secure_getenv("XDG_CONFIG_HOME");
+	_cleanup_(freep) char *home = NULL, *folder = NULL;
+
+	*ret = NULL;
+	if (!config || config[0] != '/') {
+		home = fs_home();
+		if (!home)
+			return 0;
+		folder = fs_join(home, ".config");
+	} else {
+		folder = strdup(config);
+	}
+	if (!folder)
+		return -ENOMEM;
+	if (asprintf(ret, "%s/cloche/%s", folder, name) < 0)
+		*ret = NULL;
+	return *ret ? 0 : -ENOMEM;
+}

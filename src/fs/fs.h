@@ -94,6 +94,10 @@ void fs_notify_clear(int watch);
  * Heap; NULL if there is none. Privileged programs ignore the variable. */
 char *fs_home(void);
 
+/* Store the path of what the user keeps for cloche by this name, below $XDG_CONFIG_HOME or
+ * ~/.config, on the heap; NULL: there is no home. Return 0 or -ENOMEM. */
+_warn_unused_ int fs_config_path(const char *name, char **ret);
+
 /* Return the umask of this process, or 077 if it cannot be read. (Calling umask() would change it
  * for other threads for a moment.) */
 unsigned fs_umask(void);

@@ -28,29 +28,11 @@ static bool shipped_is_name(struct str s)
 	       str_is_all(s, STR_LOWER STR_DIGITS "-");
 }
 
-/* Store the person's folder, on the heap; NULL: there is none. */
-static int shipped_dir(const struct shipped *s, char **ret)
-{
-	const char *config = secure_getenv("XDG_CONFIG_HOME");
-	_cleanup_(freep) char *home = NULL;
-	bool is_set = config && config[0] == '/';
-
-	*ret = NULL;
-	if (!is_set)
-		home = fs_home();
-	if (!is_set && !home)
-		return 0;
-	if (asprintf(ret, "%s%s/cloche/%s", is_set ? config : home, is_set ? "" : "/.config",
-		    s->folder) < 0)
-		*ret = NULL;
-	return *ret ? 0 : -ENOMEM;
-}
-
 /* Store the path of a person's file of that name; NULL: there cannot be one. */
 static int shipped_path(const struct shipped *s, const char *name, char **ret)
 {
 	_cleanup_(freep) char *dir = NULL;
-	int r = shipped_dir(s, &dir);
+	int r = fs_config_path(s->folder, &dir);
 
 	*ret = NULL;
 	if (r < 0 || !dir || !shipped_is_name(str_from(name)))
@@ -80,7 +62,7 @@ static int shipped_add_own(const struct shipped *s, char ***names)
 	_cleanup_(freep) char *path = NULL;
 	_cleanup_(fs_list_closep) DIR *list = NULL;
 	struct dirent *e;
-	int r = shipped_dir(s, &path);
+	int r = fs_config_path(s->folder, &path);
 
 	if (r == 0 && path)
 		list = fs_list(AT_FDCWD, path);

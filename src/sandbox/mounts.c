@@ -173,7 +173,11 @@ int sandbox_put_workspace(
 	}
 	if (r == 0)
 		r = set_string(&sb->mounts[0].also, hidden ? NULL : source, err);
-	return r < 0 ? r : set_string(&sb->workspace, source, err);
+	if (r == 0)
+		r = set_string(&sb->workspace, source, err);
+	if (r == 0)
+		sandbox_tell_setting(sb, &(cloche_setting){.key = "workspace", .value = source});
+	return r;
 }
 
 int sandbox_set_workspace(cloche_sandbox *sb, const char *dir, cloche_err *err)

@@ -33,6 +33,7 @@ enum option_ask {
 	OPTION_ASK_NOTHING,
 	OPTION_ASK_TIMEOUT, /* a higher value than the default for agents */
 	OPTION_ASK_NOFILE,  /* a higher value than the user's own limit */
+	OPTION_ASK_RULES,   /* all of it, in the words for rules of an allowlist */
 };
 
 struct sandbox_option {
@@ -51,6 +52,10 @@ struct sandbox_option {
 	bool unset;           /* set takes NULL, for none */
 	uint64_t least, most; /* limits of the value; most is only for OPTION_COUNT */
 	const char *config;   /* key under resource_limits in a configuration file */
+	const char *file;     /* key of its own there; both NULL: for the command line alone */
+	unsigned turn;        /* there, 1 and 2 are read after what they depend on */
+	bool is_path;         /* there, the value begins with a path */
+	bool is_list;         /* as option_is_list(), if the type does not say so */
 	enum option_ask ask;
 	const char
 		*record; /* key in the record; NULL: it is left out, or sandbox_describe knows it */
@@ -82,6 +87,14 @@ json_t *store_texts(char *const *texts);
 const struct sandbox_option *option_row(size_t i);
 /* Return the option with this name, or NULL. */
 const struct sandbox_option *option_find(const char *name);
+/* Return whether it may be given several times, so that each value adds to the others. */
+bool option_is_list(const struct sandbox_option *o);
+/* Return whether it takes no value. */
+bool option_is_flag(const struct sandbox_option *o);
+/* Return its number, or NULL if its member is none. */
+uint64_t *option_number(const cloche_sandbox *sb, const struct sandbox_option *o);
+/* Return its key in a configuration file, or else its name; borrowed, or in ret. */
+const char *option_key(const struct sandbox_option *o, char ret[static 64]);
 /* Return a pointer to its member. */
 void *option_at(const cloche_sandbox *sb, const struct sandbox_option *o);
 /* Set it from text. */

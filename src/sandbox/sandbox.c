@@ -199,6 +199,17 @@ int cloche_sandbox_set_allowlist(cloche_sandbox *sb, const cloche_allowlist *lis
 	return 0;
 }
 
+int cloche_sandbox_add_allowlist(cloche_sandbox *sb, const cloche_allowlist *list, cloche_err *err)
+{
+	int r = 0;
+
+	if (!sb->allowlist)
+		return cloche_sandbox_set_allowlist(sb, list, err);
+	for (size_t i = 0; r == 0 && i < list->sources_n; i++)
+		r = allowlist_add_source(sb->allowlist, &list->sources[i], err);
+	return r;
+}
+
 /* Credentials with several values are replaced as a whole. */
 static bool is_replaced(const cloche_secrets *by, const cloche_secrets *old, size_t from, size_t n)
 {

@@ -43,6 +43,9 @@ struct cloche_sandbox {
 	struct sandbox_group *group;
 	cloche_pull_fn on_pull; /* likewise, as the next one */
 	void *on_pull_user;
+	char **settled; /* likewise: options that files do not set */
+	cloche_setting_fn on_setting;
+	void *on_setting_user;
 	struct room_limits limits;
 #define OPTION(member, type, ...) MEMBER_##type(member)
 #define LIMIT(member, word, ...)
@@ -121,6 +124,11 @@ _warn_unused_ bool sandbox_parse_connect_to(const char *rule, struct sandbox_con
 /* Keep a value (copied) out of the URLs of the network log, if it has at most NETCONF_MAX_REDACT
  * bytes and earlier values have left enough space (netconf.h). */
 _warn_unused_ int sandbox_redact(cloche_sandbox *sb, const char *value, struct cloche_err *err);
+
+/* Tell cloche_sandbox_on_setting()'s function. */
+void sandbox_tell_setting(const cloche_sandbox *sb, const cloche_setting *setting);
+/* Return whether files leave this option alone. */
+bool sandbox_is_settled(const cloche_sandbox *sb, const char *name);
 
 /* Return whether the sandbox needs the gateway. */
 bool sandbox_wants_gateway(const cloche_sandbox *sb);

@@ -22,6 +22,7 @@ void cloche_sandbox_free(cloche_sandbox *sb)
 	if (!sb)
 		return;
 	sandbox_group_unref(sb->group);
+	strv_free(sb->settled);
 	for (size_t i = 0; (o = option_row(i)); i++)
 		if (option_ops(o)->free)
 			option_ops(o)->free(sb, o);

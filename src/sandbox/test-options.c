@@ -30,6 +30,7 @@ static const struct {
 	{"pass-env", "TEST_OPTION", "A=1", false},
 	{"allow", "one.test", "http://", true},
 	{"allowlist", NULL, "/nonexistent", true},
+	{"preset", "debian", "no-such-preset", true},
 	{"secret", "TEST_OPTION@one.test", "TEST_OPTION", true},
 	{"secret-file", NULL, "NAME@one.test", true},
 	{"aws-secret", NULL, "one.test", true},
@@ -121,7 +122,7 @@ static void test_set_by_name(void)
 	check_z(sb->workspace, "/tmp");
 	check_z(strv_env_get(sb->env, "NAME"), "value");
 	check_z(strv_env_get(sb->env, "TEST_OPTION"), "a-value-of-an-option");
-	check(cloche_allowlist_count(sb->allowlist) == 1 && cloche_secrets_count(sb->secrets) == 1);
+	check(cloche_allowlist_count(sb->allowlist) == 3 && cloche_secrets_count(sb->secrets) == 1);
 	check(sb->mounts[sb->mounts_n - 1].ro || sb->mounts[1].ro);
 	check_z(sb->runtime, "node");
 	check_z(sb->venv, ".venv");
