@@ -48,6 +48,7 @@ static const struct {
 	{"tmpfs-size", "64m", "1", false},
 	{"output-limit", "1m", "all", false},
 	{"limits", "best-effort", "none", false},
+	{"ask", NULL, NULL, false},
 	{"nested", NULL, NULL, false},
 	{"network-log", "/tmp/log", NULL, false},
 	{"provider", "native", "wasm", false},
