@@ -22,7 +22,6 @@
 #include "broker/request_body.h"
 #include "broker/response.h"
 #include "broker/upstream.h"
-#include "broker/watch.h"
 #include "broker/websocket.h"
 #include "http/body.h"
 #include "http/valid.h"
@@ -134,8 +133,6 @@ void stream_close(struct stream *s)
 		return;
 	log_result(s, NETLOG_REQUEST, s->verdict.allow);
 	tape_closed(s);
-	if (s->state == STREAM_HELD)
-		watch_forget(s);
 	stream_go(s, STREAM_CLOSED);
 	bounds_answer(s);
 	bounds_request(s);

@@ -4,6 +4,7 @@
  * the network ends, as it does if the gateway breaks the protocol. */
 #include "broker/broker_internal.h"
 #include "broker/stream.h"
+#include "broker/watch.h"
 
 #define TO(state) (1U << STREAM_##state)
 /* Refused or broken off, which may happen to any stream that has no answer yet. */
@@ -54,5 +55,8 @@ void stream_go(struct stream *s, enum stream_state to)
 			names[to]);
 		broker_fail(b);
 	}
+	/* Whatever ends the wait for a person ends the question. */
+	if (s->state == STREAM_HELD)
+		watch_forget(s);
 	s->state = to;
 }

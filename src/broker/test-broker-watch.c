@@ -5,11 +5,13 @@
 #include "broker/test-reload.h"
 #include "clockwork.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define SEC USEC_PER_SEC
-enum { NOBODY_MS = 300, MANY = 70, HELD = 64 };
+enum { NOBODY_MS = 300, MANY = 70, HELD = 64, PIECE = 200 * 1000, UPLOADS = 340 };
 
 static struct chan watch_begin_here(struct world *w)
 {
@@ -332,6 +334,60 @@ static void test_many(void)
 	world_stop(&w);
 }
 
+/* What is held may be refused for another reason: here, as too much waits in all. */
+static void test_refused_meanwhile(void)
+{
+	static char piece[PIECE];
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fill[4];
+	socklen_t n = sizeof(a);
+	struct world w;
+	struct chan c;
+	struct got r = {0};
+	uint32_t id, number;
+
+	/* Connecting takes all of its time where nobody accepts. */
+	must(silent >= 0 && bind(silent, (struct sockaddr *)&a, n) == 0 && listen(silent, 0) == 0);
+	must(getsockname(silent, (struct sockaddr *)&a, &n) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(fill); i++) {
+		fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		(void)!connect(fill[i], (struct sockaddr *)&a, n);
+	}
+	clock_hold();
+	world_start(&w, NULL);
+	rig_connect_to(&w.g, "s.site.test", 80, ntohs(a.sin_port));
+	rig_serve(&w.g);
+	check_int(set_policy(&w, "domains: [a.site.test, s.site.test]\n",
+			  &(struct netconf_replaced){0}, NULL),
+		0);
+	c = watch_begin_here(&w);
+	id = rig_open(&w.g, &(struct ask){.host = "b.site.test",
+				    .method = "POST",
+				    .target = "/sink",
+				    .body = NET_BODY_STREAM});
+	number = take_question(&c, "/sink", true);
+	for (int i = 0; i < UPLOADS; i++)
+		rig_data(&w.g,
+			rig_open(&w.g, &(struct ask){.host = "s.site.test",
+					       .method = "POST",
+					       .target = "/",
+					       .body = NET_BODY_STREAM}),
+			piece, sizeof(piece));
+	rig_data(&w.g, id, piece, sizeof(piece));
+	rig_collect(&w.g, id, &r, PATIENCE_MS);
+	check_int(r.status, 503);
+	got_done(&r);
+	must(netconf_send_answer(&c, &(struct netconf_answer){.number = number, .allow = true}) ==
+		0);
+	must(chan_flush_wait(&c, PATIENCE_MS) == 0);
+	take_withdrawn(&c, number);
+	chan_done(&c);
+	world_stop(&w);
+	close(silent);
+	for (size_t i = 0; i < ARRAY_SIZE(fill); i++)
+		close(fill[i]);
+}
+
 /* Who says what nobody asked is dropped. */
 static void test_lies(void)
 {
@@ -369,5 +425,6 @@ int main(void)
 	run_test(test_many);
 	run_test(test_lies);
 	run_test(test_late);
+	run_test(test_refused_meanwhile);
 	return tap_done();
 }

@@ -27,7 +27,7 @@ void watch_begin(struct broker *b, int fd);
 _warn_unused_ bool watch_hold(struct stream *s);
 /* Return whether the policy in force has a denial for its host, which nobody is asked about. */
 bool watch_is_denied(const struct stream *s);
-/* A held request is gone. */
+/* A request is held no longer. */
 void watch_forget(struct stream *s);
 /* The policy was replaced: let go on what it allows now, refuse what it denies. */
 void watch_judge_again(struct broker *b);
