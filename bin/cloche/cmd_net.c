@@ -56,7 +56,7 @@ static const struct option options[] = {
 		.at = offsetof(struct net_options, blocked)},
 	{"follow", 'f', NULL, "log: go on until the sandbox ends; suggest: wait until it has ended",
 		.at = offsetof(struct net_options, follow)},
-	{"quiet", 'q', NULL, "watch: print nothing but questions",
+	{"quiet", 'q', NULL, "watch: only questions, also for a sandbox that is just beginning",
 		.at = offsetof(struct net_options, quiet)},
 	{"json", 0, NULL, "print JSON (log, watch: lines; else one document)",
 		.at = offsetof(struct net_options, json)},
@@ -341,6 +341,8 @@ static int main_net(void *ctx, const struct operands *operands, cloche_err *err)
 	if (p->run != net_log && p->run != net_suggest && (o->blocked || o->follow))
 		return wrong_usage(err, example, "net %s: %s is for logs", p->name,
 			o->blocked ? "--blocked" : "--follow");
+	if (p->run != net_ask && o->quiet)
+		return wrong_usage(err, example, "net %s: --quiet is for watch", p->name);
 	return p->run(o, operands->v + 1, err);
 }
 

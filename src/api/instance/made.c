@@ -50,18 +50,6 @@ int made_read(const cloche_instance *instance, cloche_sandbox **ret, char ***ret
 	return sandbox_load(buf_str(&text), ret, ret_secrets, err);
 }
 
-static int made_add_allowlist(
-	cloche_sandbox *sb, const cloche_allowlist *list, struct cloche_err *err)
-{
-	int r = 0;
-
-	if (!sb->allowlist)
-		return cloche_sandbox_set_allowlist(sb, list, err);
-	for (size_t i = 0; r == 0 && i < list->sources_n; i++)
-		r = allowlist_add_source(sb->allowlist, &list->sources[i], err);
-	return r;
-}
-
 int made_set_allowlist(const cloche_instance *instance, const cloche_allowlist *list, bool keep,
 	struct cloche_err *err)
 {
@@ -74,7 +62,7 @@ int made_set_allowlist(const cloche_instance *instance, const cloche_allowlist *
 		return err_sys(err, -r, "lock sandbox %s", instance->id);
 	r = made_read(instance, &sb, &secrets, err);
 	if (r == 0)
-		r = keep ? made_add_allowlist(sb, list, err)
+		r = keep ? cloche_sandbox_add_allowlist(sb, list, err)
 			 : cloche_sandbox_set_allowlist(sb, list, err);
 	return r < 0 ? r : made_write(instance, sb, secrets, err);
 }
