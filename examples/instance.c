@@ -20,9 +20,13 @@ static int start_and_follow(const cloche_instance *sandbox, cloche_err *err)
 	int r = cloche_run_new_in(sandbox, argv, &run, err);
 
 	if (r == 0) {
-		cloche_run_set_detached(run, true);
-		r = cloche_run_execute(run, err);
+		cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
+
+		o.detached = true;
+		r = cloche_run_set_options(run, &o, err);
 	}
+	if (r == 0)
+		r = cloche_run_execute(run, err);
 	if (r == 0)
 		r = cloche_log_open(sandbox, cloche_run_result(run)->number, &log, err);
 	if (r == 0)
@@ -36,13 +40,15 @@ static int run_and_wait(const cloche_instance *sandbox, cloche_err *err)
 {
 	static const char *const argv[] = {"sh", "-c", "echo $GREETING from $PWD", NULL};
 	cloche_run *run = NULL;
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
 	const cloche_result *end;
 	int r = cloche_run_new_in(sandbox, argv, &run, err);
 
+	o.workdir = "/tmp";
 	if (r == 0)
 		r = cloche_run_set_env(run, "GREETING", "hello", err);
 	if (r == 0)
-		r = cloche_run_set_workdir(run, "/tmp", err);
+		r = cloche_run_set_options(run, &o, err);
 	if (r == 0)
 		r = cloche_run_execute(run, err);
 	if (r == 0) {

@@ -17,9 +17,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", err.message);
 		return 1;
 	}
-	resume = cloche_session_id_for_resume(session);
-	printf("%s: %zu replies, resume with %s\n", cloche_session_context_id(session),
-		cloche_session_reply_count(session), resume ? resume : "(nothing)");
+	resume = cloche_session_info_of(session)->id_for_resume;
+	printf("%s: %zu replies, resume with %s\n", cloche_session_info_of(session)->context_id,
+		cloche_session_info_of(session)->reply_count, resume ? resume : "(nothing)");
 	cloche_session_free(session);
 	return 0;
 }

@@ -202,8 +202,8 @@ static int not_for_existing(const char *option, cloche_err *err)
 static int eval_configure(
 	cloche_run *run, const struct eval_options *o, const struct given *g, cloche_err *err)
 {
-	uint64_t ms;
-	int r;
+	cloche_run_options set = CLOCHE_RUN_OPTIONS_INIT;
+	int r = 0;
 
 	if (o->context && strcmp(g->name, "timeout") != 0)
 		return wrong_usage(err,
@@ -213,13 +213,12 @@ static int eval_configure(
 	if (strcmp(g->name, "env") == 0)
 		return foreground_set_env(run, g->value, err);
 	if (strcmp(g->name, "workdir") == 0)
-		return cloche_run_set_workdir(run, g->value, err);
-	if (strcmp(g->name, "timeout") != 0)
+		set.workdir = g->value;
+	else if (strcmp(g->name, "timeout") == 0)
+		r = read_duration(g->name, g->value, &set.timeout_ms, err);
+	else
 		return not_for_existing(g->name, err);
-	r = read_duration(g->name, g->value, &ms, err);
-	if (r == 0)
-		cloche_run_set_timeout(run, ms);
-	return r;
+	return r < 0 ? r : cloche_run_set_options(run, &set, err);
 }
 
 /* Refuse the command's own options that only make a sandbox, as eval_configure() does the

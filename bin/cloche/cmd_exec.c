@@ -78,17 +78,15 @@ static const struct option exec_options[] = {
 
 static int exec_configure(cloche_run *run, const struct exec_options *o, cloche_err *err)
 {
+	cloche_run_options set = CLOCHE_RUN_OPTIONS_INIT;
 	int r = o->env_file ? envfile_read(o->env_file, exec_set_variable, run, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < o->env_n; i++)
 		r = foreground_set_env(run, o->env[i], err);
-	if (r == 0 && o->workdir)
-		r = cloche_run_set_workdir(run, o->workdir, err);
-	if (r == 0)
-		r = cloche_run_set_detach_keys(run, o->keys, err);
-	if (o->timeout_ms != UINT64_MAX)
-		cloche_run_set_timeout(run, o->timeout_ms);
-	return r;
+	set.workdir = o->workdir;
+	set.detach_keys = o->keys;
+	set.timeout_ms = o->timeout_ms; /* or CLOCHE_RUN_UNCHANGED */
+	return r < 0 ? r : cloche_run_set_options(run, &set, err);
 }
 
 static int exec_run_detached(cloche_run *run, const struct exec_options *o, cloche_err *err)
@@ -122,12 +120,20 @@ static int exec_run_attached(
 	return r;
 }
 
+static int exec_set_user(
+	cloche_run *run, const cloche_instance *i, const char *user, cloche_err *err)
+{
+	cloche_run_options set = CLOCHE_RUN_OPTIONS_INIT;
+	int r = find_user(i, user, &set.uid, &set.gid, err);
+
+	return r < 0 ? r : cloche_run_set_options(run, &set, err);
+}
+
 static int main_exec(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	const struct exec_options *o = ctx;
 	cloche_instance *i = NULL;
 	cloche_run *run = NULL;
-	uint32_t uid = 0, gid = 0;
 	int r;
 
 	if (operands->n < 2)
@@ -138,9 +144,7 @@ static int main_exec(void *ctx, const struct operands *operands, cloche_err *err
 	if (r == 0)
 		r = cloche_run_new_in(i, (const char *const *)operands->v + 1, &run, err);
 	if (r == 0 && o->user)
-		r = find_user(i, o->user, &uid, &gid, err);
-	if (r == 0 && o->user)
-		cloche_run_set_user(run, uid, gid);
+		r = exec_set_user(run, i, o->user, err);
 	if (r == 0)
 		r = exec_configure(run, o, err);
 	if (r == 0)
@@ -205,13 +209,17 @@ static int run_shell(
 		.stays = true,
 		.again = "cloche attach"};
 	_cleanup_(run_freep) cloche_run *run = NULL;
+	cloche_run_options set = CLOCHE_RUN_OPTIONS_INIT;
 	cloche_network_log *log;
 	bool ran;
 	int r = cloche_run_new_in(i, argv, &run, err);
 
 	if (r < 0)
 		return r;
-	cloche_run_set_timeout(run, o->timeout_ms);
+	set.timeout_ms = o->timeout_ms;
+	r = cloche_run_set_options(run, &set, err);
+	if (r < 0)
+		return r;
 	log = o->quiet ? NULL : refusals_open(cloche_instance_id(i), true);
 	r = foreground_run(run, &f, &ran);
 	refusals_say(log, cloche_instance_id(i), true);
@@ -275,12 +283,13 @@ static int attach_run(cloche_run *run, const struct attach_options *o, cloche_er
 		.joined = true,
 		.stays = true,
 		.again = "cloche attach"};
-	int r = cloche_run_set_detach_keys(run, o->keys, err);
+	cloche_run_options set = CLOCHE_RUN_OPTIONS_INIT;
+	int r;
 
-	if (r < 0)
-		return r;
-	cloche_run_set_log_offset(run, SHOWN_FIRST, true);
-	return foreground_run(run, &f, NULL);
+	set.detach_keys = o->keys;
+	set.log_tail = SHOWN_FIRST;
+	r = cloche_run_set_options(run, &set, err);
+	return r < 0 ? r : foreground_run(run, &f, NULL);
 }
 
 static int main_attach(void *ctx, const struct operands *operands, cloche_err *err)

@@ -89,19 +89,22 @@ static void foreground_explain(const cloche_result *end)
 			       : "output was cut at the limit (--output-limit)");
 }
 
-static void foreground_configure(cloche_run *run)
+static int foreground_configure(cloche_run *run, cloche_err *err)
 {
+	cloche_run_options set = CLOCHE_RUN_OPTIONS_INIT;
+
 	terminal_filter_open(&filters[0], STDOUT_FILENO, how->tty);
 	terminal_filter_open(&filters[1], STDERR_FILENO, how->tty);
 	if (how->tty)
-		cloche_run_set_tty(run, STDIN_FILENO);
+		set.tty_fd = STDIN_FILENO;
 	if (!how->no_input && (how->interactive || how->tty || !isatty(STDIN_FILENO)))
-		cloche_run_set_stdin_fd(run, STDIN_FILENO);
+		set.stdin_fd = STDIN_FILENO;
 	if (!how->no_output)
 		cloche_run_on_output(run, foreground_on_output, run);
 	cloche_run_on_warning(run, warn, NULL);
 	interrupt_catch(foreground_on_interrupt, run);
 	signal(SIGPIPE, SIG_IGN);
+	return cloche_run_set_options(run, &set, err);
 }
 
 static int foreground_left(const cloche_result *end)
@@ -150,12 +153,13 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	how = f;
 	if (ret_ran)
 		*ret_ran = false;
-	foreground_configure(run);
+	r = foreground_configure(run, &err);
 	if (f->events)
 		cloche_run_on_network(run, events_network, run);
 	if (f->ask)
 		cloche_run_on_start(run, foreground_on_start, run);
-	r = cloche_run_execute(run, &err);
+	if (r == 0)
+		r = cloche_run_execute(run, &err);
 	foreground_ask_no_more();
 	(void)terminal_filter_close(&filters[0], STDOUT_FILENO);
 	(void)terminal_filter_close(&filters[1], STDERR_FILENO);
@@ -190,14 +194,17 @@ int foreground_detach(cloche_run *run, const struct foreground *f, cloche_err *e
 	char number[16];
 	const char *id;
 	const cloche_result *end = cloche_run_result(run);
+	cloche_run_options set = CLOCHE_RUN_OPTIONS_INIT;
 	bool ok;
 	int r;
 
-	cloche_run_set_detached(run, true);
-	cloche_run_set_keep_input(run, f->interactive);
+	set.detached = true;
+	set.keep_input = f->interactive;
 	if (f->tty)
-		cloche_run_set_tty(run, STDIN_FILENO);
-	r = cloche_run_execute(run, err);
+		set.tty_fd = STDIN_FILENO;
+	r = cloche_run_set_options(run, &set, err);
+	if (r == 0)
+		r = cloche_run_execute(run, err);
 	if (r < 0)
 		return r;
 	if (end->start_failure[0]) {

@@ -37,7 +37,7 @@ enum cloche_code_kind {
 	CLOCHE_CODE_CELL,
 };
 
-/* The default time limit, unless cloche_run_set_timeout() or the configuration of the run's own
+/* The default time limit, unless cloche_run_options.timeout_ms or the configuration of the run's own
  * sandbox sets another one, and the largest code (bytes). */
 #define CLOCHE_CODE_TIMEOUT_MS 30000
 #define CLOCHE_CODE_MAX ((size_t)64 << 20)

@@ -35,7 +35,7 @@ CLOCHE_API int cloche_run_new_in(const cloche_instance *instance, const char *co
 	cloche_run **ret, cloche_err *err);
 /* Join a command that another run has started. cloche_run_execute() then passes on the command's
  * output from its log, and input to the command if its input is still open (a terminal, or
- * cloche_run_set_keep_input()), until it ends. If it has ended already, the run gives its output
+ * cloche_run_options.keep_input), until it ends. If it has ended already, the run gives its output
  * and result. number 0: the latest running command, or else the latest. */
 CLOCHE_API int cloche_run_new_joining(
 	const cloche_instance *instance, uint32_t number, cloche_run **ret, cloche_err *err);
@@ -43,39 +43,55 @@ CLOCHE_API int cloche_run_new_joining(
  * ends. */
 CLOCHE_API void cloche_run_free(cloche_run *run);
 
-/* Settings for this command only; what is not set is taken from the sandbox. User and group are
- * numbers of the room (default: the sandbox's own user, or its image's). HOME, USER and LOGNAME are
- * the user's unless they are set. The command is ended timeout_ms after its start. */
+/* Set a variable for this command only. HOME, USER and LOGNAME are the user's unless they are
+ * set. */
 CLOCHE_API int cloche_run_set_env(
 	cloche_run *run, const char *name, const char *value, cloche_err *err);
-CLOCHE_API int cloche_run_set_workdir(cloche_run *run, const char *dir, cloche_err *err);
-CLOCHE_API void cloche_run_set_user(cloche_run *run, uint32_t uid, uint32_t gid);
-CLOCHE_API void cloche_run_set_timeout(cloche_run *run, uint64_t timeout_ms);
 
-/* If true, cloche_run_execute() returns as soon as the command has started, and its output goes to
- * its log only. A sandbox of its own then ends with the command, but its record and log stay
- * (cloche_instance_open()). */
-CLOCHE_API void cloche_run_set_detached(cloche_run *run, bool detached);
-/* If true, the input of a detached command without a terminal stays open for runs that join it,
- * instead of being empty. */
-CLOCHE_API void cloche_run_set_keep_input(cloche_run *run, bool keep);
-/* For a joined command: where in its log the output starts. from_end: offset is the number of bytes
- * before the end. Default: the beginning of what is kept. */
-CLOCHE_API void cloche_run_set_log_offset(cloche_run *run, uint64_t offset, bool from_end);
-/* Two keys that, typed one after the other on the terminal, leave the command running:
- * cloche_run_execute() returns 0, and the result has left. "" turns this off (the default). */
-CLOCHE_API int cloche_run_set_detach_keys(cloche_run *run, const char *keys, cloche_err *err);
+/* What else can be set for this command only. CLOCHE_RUN_OPTIONS_INIT leaves everything as it is:
+ * as in the sandbox, or as said here. */
+typedef struct cloche_run_options {
+	size_t size;         /* of this struct; error.h */
+	const char *workdir; /* NULL: unchanged */
+	/* Numbers of the room, both or none. Default: the sandbox's own user, or its image's. */
+	uint32_t uid, gid;
+	/* The command is ended so long after its start. 0: never. */
+	uint64_t timeout_ms;
+	/* Two keys that, typed one after the other on the terminal, leave the command running:
+	 * cloche_run_execute() returns 0, and the result has left. "": none (the default). */
+	const char *detach_keys;
+	/* true: cloche_run_execute() returns as soon as the command has started, and its output
+	 * goes to its log only. A sandbox of its own then ends with the command, but its record and
+	 * log stay (cloche_instance_open()). */
+	bool detached;
+	/* true: the input of a detached command without a terminal stays open for runs that join
+	 * it, instead of being empty. */
+	bool keep_input;
+	/* For a joined command: how many bytes at the end of its log are shown first. Default: all
+	 * that is kept. */
+	uint64_t log_tail;
+	/* The command's standard input: a descriptor (borrowed until execute returns, and read as
+	 * the command asks for more), or bytes (copied). Default: empty. Not for code. */
+	int stdin_fd;
+	const void *stdin_data; /* NULL: unchanged */
+	size_t stdin_length;
+	/* Give the command a terminal. The caller's terminal on this descriptor (borrowed) is in
+	 * raw mode while the command runs. If the command is stopped there (Ctrl-Z), the terminal
+	 * is restored, the caller's process group is stopped by SIGTSTP, and the command goes on
+	 * when the caller does. Not for code. */
+	int tty_fd;
+} cloche_run_options;
 
-/* Set the command's standard input: a descriptor (borrowed until execute returns, and read as the
- * command asks for more), or bytes (copied). Default: empty. */
-CLOCHE_API void cloche_run_set_stdin_fd(cloche_run *run, int fd);
-CLOCHE_API int cloche_run_set_stdin_data(
-	cloche_run *run, const void *data, size_t length, cloche_err *err);
+#define CLOCHE_RUN_UNCHANGED UINT64_MAX
+#define CLOCHE_RUN_OPTIONS_INIT                                                                    \
+	{                                                                                          \
+		sizeof(cloche_run_options), NULL, UINT32_MAX, UINT32_MAX, CLOCHE_RUN_UNCHANGED,    \
+			NULL, false, false, CLOCHE_RUN_UNCHANGED, -1, NULL, 0, -1                  \
+	}
 
-/* Give the command a terminal. The caller's terminal on fd (borrowed) is in raw mode while the
- * command runs. If the command is stopped there (Ctrl-Z), fd is restored, the caller's process
- * group is stopped by SIGTSTP, and the command goes on when the caller does. */
-CLOCHE_API void cloche_run_set_tty(cloche_run *run, int fd);
+/* Set options (borrowed for the call). CLOCHE_E_USAGE: one of them is wrong; then none is set. */
+CLOCHE_API int cloche_run_set_options(
+	cloche_run *run, const cloche_run_options *options, cloche_err *err);
 
 /* Call fn on the executing thread for each piece of output as it arrives; is_stderr tells the
  * stream. Without fn the output is kept for the result: the first 16 MiB of each
@@ -140,7 +156,7 @@ typedef struct cloche_result {
 	 * before there is a provider. */
 	const char *isolation;
 	uint32_t number; /* of the command in its sandbox; 0: it has not started */
-	/* The command was left running (cloche_run_leave(), cloche_run_set_detach_keys()): nothing
+	/* The command was left running (cloche_run_leave(), detach_keys): nothing
 	 * below is known. */
 	bool left;
 	bool is_recorded; /* the run's own sandbox has a full record: cloche_oplog_open(id) */

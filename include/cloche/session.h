@@ -26,21 +26,25 @@ CLOCHE_API int cloche_session_load(const char *dir, cloche_session **ret, cloche
  * names a new context (NULL: generated), or one without a name; for any other it must be the same
  * or NULL (CLOCHE_E_USAGE). The caller frees *ret. Until then the context is locked: CLOCHE_E_BUSY
  * if a task or another handle has it. A damaged file is kept under another name and a new one is
- * started; cloche_session_warning() reports this. */
+ * started; the info's warning reports this. */
 CLOCHE_API int cloche_session_open(
 	const char *dir, const char *context_id, cloche_session **ret, cloche_err *err);
-/* Return what the user should know about the opening, in one sentence, or NULL. */
-CLOCHE_API const char *cloche_session_warning(const cloche_session *session);
 /* NULL is fine. */
 CLOCHE_API void cloche_session_free(cloche_session *session);
 
-/* "" for a context that somebody else has written without a name. */
-CLOCHE_API const char *cloche_session_context_id(const cloche_session *session);
-/* NULL: none. */
-CLOCHE_API const char *cloche_session_model(const cloche_session *session);
-CLOCHE_API const char *cloche_session_id_for_resume(const cloche_session *session);
-CLOCHE_API const char *cloche_session_last_successful_response(const cloche_session *session);
-CLOCHE_API size_t cloche_session_reply_count(const cloche_session *session);
+/* What a context says. Strings are NULL if there is none. */
+typedef struct cloche_session_info {
+	size_t size;            /* of this struct in the library: later versions append members */
+	const char *context_id; /* "" if somebody else has written the context without a name */
+	const char *model;      /* for executions that name none */
+	const char *id_for_resume;
+	const char *last_successful_response;
+	size_t reply_count;
+	const char *warning; /* what the user should know about the opening, in one sentence */
+} cloche_session_info;
+/* Return what the context says now. Never NULL; the struct is borrowed until the next call. */
+CLOCHE_API const cloche_session_info *cloche_session_info_of(const cloche_session *session);
+
 /* Return the document in the format of context.json, with events. NULL if out of memory. */
 CLOCHE_API const char *cloche_session_json(cloche_session *session);
 

@@ -46,6 +46,7 @@ struct cloche_session {
 	unsigned damaged_n;
 	char *damage, *warning; /* about the last of them */
 	struct buf json;        /* of cloche_session_json() */
+	cloche_session_info *info;
 };
 
 static int check_writable(const cloche_session *s, struct cloche_err *err)
@@ -162,7 +163,8 @@ static cloche_session *session_new(const char *dir)
 	s->events = SESSION_EVENTS_INIT;
 	s->json = BUF_INIT(SESSION_FILE_MAX);
 	s->dir = strdup(dir);
-	if (s->dir)
+	s->info = calloc(1, sizeof(*s->info));
+	if (s->dir && s->info)
 		return s;
 	cloche_session_free(s);
 	return NULL;
@@ -176,6 +178,7 @@ void cloche_session_free(cloche_session *s)
 	json_decref(s->doc);
 	fd_close(s->fd);
 	buf_done(&s->json);
+	free(s->info);
 	free(s->damage);
 	free(s->warning);
 	free(s->dir);
@@ -229,7 +232,8 @@ static int begin_new(cloche_session *s, const char *context_id, struct cloche_er
 /* Check that the context has this name, or give it to one that has none. */
 static int check_name(cloche_session *s, const char *context_id, struct cloche_err *err)
 {
-	const char *own = cloche_session_context_id(s);
+	const char *own =
+		json_string_value(json_object_get(s->doc, "execution_context_id"));
 
 	if (strcmp(context_id, own) == 0)
 		return 0;
@@ -358,19 +362,7 @@ const char *session_dir(const cloche_session *s)
 	return s->dir;
 }
 
-const char *cloche_session_context_id(const cloche_session *s)
-{
-	return json_string_value(json_object_get(s->doc, "execution_context_id"));
-}
-
-const char *cloche_session_model(const cloche_session *s)
-{
-	const char *model = json_string_value(json_object_get(s->doc, "model"));
-
-	return model && model[0] ? model : NULL;
-}
-
-size_t cloche_session_reply_count(const cloche_session *s)
+static size_t session_replies(const cloche_session *s)
 {
 	return json_array_size(document_replies(s->doc));
 }
@@ -386,19 +378,14 @@ const char *cloche_session_json(cloche_session *s)
 	return json_text_write(&s->json, s->doc, JSON_INDENT) < 0 ? NULL : buf_cstr(&s->json);
 }
 
-const char *cloche_session_warning(const cloche_session *s)
-{
-	return s->warning;
-}
-
 const char *session_damage(const cloche_session *s)
 {
 	return s->damage;
 }
 
-const char *cloche_session_id_for_resume(const cloche_session *s)
+static const char *session_id_for_resume(const cloche_session *s)
 {
-	for (size_t i = cloche_session_reply_count(s); i > 0; i--) {
+	for (size_t i = session_replies(s); i > 0; i--) {
 		struct str id = reply_session_id(session_reply(s, i - 1));
 
 		if (id.n > 0)
@@ -407,9 +394,9 @@ const char *cloche_session_id_for_resume(const cloche_session *s)
 	return NULL;
 }
 
-const char *cloche_session_last_successful_response(const cloche_session *s)
+static const char *session_last_response(const cloche_session *s)
 {
-	for (size_t i = cloche_session_reply_count(s); i > 0; i--) {
+	for (size_t i = session_replies(s); i > 0; i--) {
 		const json_t *reply = session_reply(s, i - 1);
 		struct str text = json_str_at(reply, "response_text");
 
@@ -417,6 +404,22 @@ const char *cloche_session_last_successful_response(const cloche_session *s)
 			return text.p;
 	}
 	return NULL;
+}
+
+const cloche_session_info *cloche_session_info_of(const cloche_session *s)
+{
+	const char *model = json_string_value(json_object_get(s->doc, "model"));
+
+	*s->info = (cloche_session_info){
+		.size = sizeof(*s->info),
+		.context_id = json_string_value(json_object_get(s->doc, "execution_context_id")),
+		.model = model && model[0] ? model : NULL,
+		.id_for_resume = session_id_for_resume(s),
+		.last_successful_response = session_last_response(s),
+		.reply_count = session_replies(s),
+		.warning = s->warning,
+	};
+	return s->info;
 }
 
 int cloche_session_set_model(cloche_session *s, const char *model, struct cloche_err *err)
@@ -454,7 +457,7 @@ int session_begin_reply(cloche_session *s, const char *request_text, struct cloc
 	if (r < 0) {
 		/* Nobody will finish it. */
 		session_events_end(&s->events);
-		json_array_remove(document_replies(s->doc), cloche_session_reply_count(s) - 1);
+		json_array_remove(document_replies(s->doc), session_replies(s) - 1);
 		return r;
 	}
 	s->pending = reply;
@@ -486,7 +489,7 @@ int session_finish_reply(
 int session_update_or_add_reply(
 	cloche_session *s, const struct session_reply *reply, struct cloche_err *err)
 {
-	size_t n = cloche_session_reply_count(s);
+	size_t n = session_replies(s);
 	json_t *last = n ? json_array_get(document_replies(s->doc), n - 1) : NULL;
 	const json_t *asked = json_object_get(last, "request_text");
 	_cleanup_json_ json_t *added = NULL;

@@ -126,9 +126,9 @@ static void check_context(int round, const struct progress *before, const struct
 		tap_fail("round %d: %s", round, err.message);
 		return;
 	}
-	if (cloche_session_warning(s))
-		tap_fail("round %d: %s", round, cloche_session_warning(s));
-	n = cloche_session_reply_count(s);
+	if (cloche_session_info_of(s)->warning)
+		tap_fail("round %d: %s", round, cloche_session_info_of(s)->warning);
+	n = cloche_session_info_of(s)->reply_count;
 	check(n >= (size_t)now->begun);
 	if (n == 0 || now->begun == before->begun)
 		return;
@@ -138,7 +138,7 @@ static void check_context(int round, const struct progress *before, const struct
 	check_events(last, now->events);
 	if (now->events > 0) {
 		snprintf(request, sizeof(request), "s%d", round);
-		check_z(cloche_session_id_for_resume(s), request);
+		check_z(cloche_session_info_of(s)->id_for_resume, request);
 	}
 	if (now->finished > before->finished)
 		check(json_is_false(json_object_get(last, "is_error")));
@@ -170,7 +170,7 @@ static bool one_round(int round, unsigned longest_usec)
 	/* A reply that reached the disk just before the child could say so counts from now on. */
 	_cleanup_(cloche_session_freep) cloche_session *s = NULL;
 	must(cloche_session_load(dir, &s, NULL) == 0);
-	progress->begun = (int)cloche_session_reply_count(s);
+	progress->begun = (int)cloche_session_info_of(s)->reply_count;
 	return WIFSIGNALED(status);
 }
 

@@ -73,8 +73,8 @@ static void test_damaged_file_is_set_aside(void)
 		check_int(cloche_session_load(dir, &reader, NULL), -E_CORRUPT);
 		check(!any_damaged()); /* looking changes nothing */
 		SESSION(s) = open_ok("n");
-		check(cloche_session_warning(s) != NULL);
-		check_z(cloche_session_context_id(s), "n");
+		check(cloche_session_info_of(s)->warning != NULL);
+		check_z(cloche_session_info_of(s)->context_id, "n");
 		check(any_damaged());
 	}
 }
@@ -89,7 +89,7 @@ static void test_damaged_file_stays_until_the_first_write(void)
 	put("{");
 	must(session_open_unwritten(dir, "n", &s, NULL) == 0);
 	check(session_damage(s) && strstr(session_damage(s), "context.json is damaged (line 1"));
-	check(cloche_session_id_for_resume(s) == NULL);
+	check(cloche_session_info_of(s)->id_for_resume == NULL);
 	cloche_session_free(s);
 	must(fd_read_file(AT_FDCWD, file, &before, NULL) == 0);
 	check_str(buf_str(&before), "{");
@@ -99,8 +99,8 @@ static void test_damaged_file_stays_until_the_first_write(void)
 	check(any_damaged());
 	cloche_session_free(s);
 	s = open_ok("n");
-	check(cloche_session_warning(s) == NULL && session_damage(s) == NULL);
-	check_z(cloche_session_model(s), "opus");
+	check(cloche_session_info_of(s)->warning == NULL && session_damage(s) == NULL);
+	check_z(cloche_session_info_of(s)->model, "opus");
 	cloche_session_free(s);
 }
 
@@ -110,8 +110,8 @@ static void test_new_context_is_not_there_until_the_first_write(void)
 
 	fresh();
 	must(session_open_unwritten(dir, "n", &s, NULL) == 0);
-	check_z(cloche_session_context_id(s), "n");
-	check(cloche_session_warning(s) == NULL && access(file, F_OK) < 0);
+	check_z(cloche_session_info_of(s)->context_id, "n");
+	check(cloche_session_info_of(s)->warning == NULL && access(file, F_OK) < 0);
 	must(session_begin_reply(s, "task", NULL) == 0);
 	check(access(file, F_OK) == 0);
 	cloche_session_free(s);
@@ -129,19 +129,19 @@ static void test_usage_and_id_may_be_missing(void)
 	fresh();
 	put(reply);
 	SESSION(s) = open_ok(NULL);
-	check(cloche_session_warning(s) == NULL && !any_damaged());
-	check_z(cloche_session_context_id(s), "");
-	check_z(cloche_session_id_for_resume(s), "s1");
+	check(cloche_session_info_of(s)->warning == NULL && !any_damaged());
+	check_z(cloche_session_info_of(s)->context_id, "");
+	check_z(cloche_session_info_of(s)->id_for_resume, "s1");
 	usage = json_object_get(session_reply(s, 0), "usage");
 	check_int(json_object_size(usage), 4);
 	check(json_integer_value(json_object_get(usage, "input_tokens")) == 0);
 	cloche_session_freep(&s);
 	s = open_ok("named"); /* a name can still be given to it */
-	check_z(cloche_session_context_id(s), "named");
+	check_z(cloche_session_info_of(s)->context_id, "named");
 	cloche_session_freep(&s);
 	s = open_ok("named");
 	check(strstr(cloche_session_json(s), "\"mood\": \"fine\""));
-	check_int(cloche_session_reply_count(s), 1);
+	check_int(cloche_session_info_of(s)->reply_count, 1);
 }
 
 int main(void)

@@ -81,11 +81,11 @@ static void test_new_context(void)
 	struct stat st;
 
 	check_z(text, "{\n  \"execution_context_id\": \"conversation-1\",\n  \"replies\": []\n}");
-	check_z(cloche_session_context_id(s), "conversation-1");
-	check(cloche_session_model(s) == NULL && cloche_session_id_for_resume(s) == NULL);
-	check(cloche_session_last_successful_response(s) == NULL &&
-		cloche_session_warning(s) == NULL);
-	check_int(cloche_session_reply_count(s), 0);
+	check_z(cloche_session_info_of(s)->context_id, "conversation-1");
+	check(cloche_session_info_of(s)->model == NULL && cloche_session_info_of(s)->id_for_resume == NULL);
+	check(cloche_session_info_of(s)->last_successful_response == NULL &&
+		cloche_session_info_of(s)->warning == NULL);
+	check_int(cloche_session_info_of(s)->reply_count, 0);
 	must(stat(path, &st) == 0);
 	check_int(st.st_mode & 0777, 0600);
 }
@@ -97,8 +97,8 @@ static void test_made_ids_differ(void)
 	fresh();
 	SESSION(b) = open_ok(NULL);
 
-	check(strncmp(cloche_session_context_id(a), "ctx-", 4) == 0);
-	check(strcmp(cloche_session_context_id(a), cloche_session_context_id(b)) != 0);
+	check(strncmp(cloche_session_info_of(a)->context_id, "ctx-", 4) == 0);
+	check(strcmp(cloche_session_info_of(a)->context_id, cloche_session_info_of(b)->context_id) != 0);
 }
 
 static void test_id_must_agree(void)
@@ -178,12 +178,12 @@ static void test_model(void)
 	fresh();
 	SESSION(s) = open_ok("c");
 	must(cloche_session_set_model(s, "opus", NULL) == 0);
-	check_z(cloche_session_model(s), "opus");
+	check_z(cloche_session_info_of(s)->model, "opus");
 	cloche_session_freep(&s);
 	s = open_ok(NULL);
-	check_z(cloche_session_model(s), "opus");
+	check_z(cloche_session_info_of(s)->model, "opus");
 	must(cloche_session_set_model(s, "", NULL) == 0);
-	check(cloche_session_model(s) == NULL);
+	check(cloche_session_info_of(s)->model == NULL);
 	_cleanup_(freep) char *text = text_of(SESSION_FILE);
 	check(strstr(text, "model") == NULL);
 	check_int(cloche_session_set_model(s, "\xff", NULL), -E_USAGE);
@@ -207,7 +207,7 @@ static void test_unknown_members_are_kept(void)
 	s = open_ok("c");
 	check(strstr(cloche_session_json(s), "\"effort\": \"high\""));
 	check(strstr(cloche_session_json(s), "\"x\": {"));
-	must(cloche_session_reply_count(s) == 1);
+	must(cloche_session_info_of(s)->reply_count == 1);
 	check_str(json_str_at(session_reply(s, 0), "mood"), "fine");
 	check_str(json_str_at(session_reply(s, 0), "session_id"), "t");
 	check_str(json_str_at(session_reply(s, 0), "timestamp"), "2026-02-14T10:00:00+00:00");
@@ -219,9 +219,9 @@ static void test_older_file_is_carried_over(void)
 	put(SESSION_FILE_OLD, "{\"task_id\":\"t-9\",\"model\":\"opus\",\"replies\":[" REPLY(
 				      "old", ",\"response_text\":\"hello\"") "]}");
 	SESSION(s) = open_ok("t-9");
-	check_z(cloche_session_context_id(s), "t-9");
-	check_z(cloche_session_id_for_resume(s), "old");
-	check_z(cloche_session_last_successful_response(s), "hello");
+	check_z(cloche_session_info_of(s)->context_id, "t-9");
+	check_z(cloche_session_info_of(s)->id_for_resume, "old");
+	check_z(cloche_session_info_of(s)->last_successful_response, "hello");
 	must(cloche_session_set_model(s, "sonnet", NULL) == 0);
 	_cleanup_(freep) char *text = text_of(SESSION_FILE);
 	check(strstr(text, "{\n  \"execution_context_id\": \"t-9\",") == text);
@@ -231,7 +231,7 @@ static void test_older_file_is_carried_over(void)
 	put(SESSION_FILE_OLD, "{\"task_id\":\"other\",\"replies\":[]}");
 	cloche_session_freep(&s);
 	s = open_ok(NULL);
-	check_z(cloche_session_context_id(s), "t-9");
+	check_z(cloche_session_info_of(s)->context_id, "t-9");
 }
 
 static void test_load_is_tolerant(void)
@@ -243,13 +243,13 @@ static void test_load_is_tolerant(void)
 	SESSION(s) = open_ok(NULL);
 	check_int(json_array_size(json_object_get(session_reply(s, 0), "events")), 1);
 	check_int(json_array_size(json_object_get(session_reply(s, 1), "events")), 0);
-	check(cloche_session_last_successful_response(s) == NULL);
-	check(cloche_session_id_for_resume(s) == NULL);
+	check(cloche_session_info_of(s)->last_successful_response == NULL);
+	check(cloche_session_info_of(s)->id_for_resume == NULL);
 	fresh();
 	put(SESSION_FILE, "{\"execution_context_id\":\"c\"}");
 	cloche_session_freep(&s);
 	s = open_ok(NULL);
-	check_int(cloche_session_reply_count(s), 0);
+	check_int(cloche_session_info_of(s)->reply_count, 0);
 }
 
 static void test_resume_id(void)
@@ -263,7 +263,7 @@ static void test_resume_id(void)
 			"id\":\"\"}]") "," REPLY("",
 			",\"events\":[{\"type\":\"assistant\",\"session_id\":\"no\"}]") "]}");
 	SESSION(s) = open_ok(NULL);
-	check_z(cloche_session_id_for_resume(s), "r");
+	check_z(cloche_session_info_of(s)->id_for_resume, "r");
 }
 
 static void test_last_successful_response(void)
@@ -279,8 +279,8 @@ static void test_last_successful_response(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(replies); i++)
 		must(session_update_or_add_reply(s, &replies[i], NULL) == 0);
-	check_int(cloche_session_reply_count(s), 4);
-	check_z(cloche_session_last_successful_response(s), "good");
+	check_int(cloche_session_info_of(s)->reply_count, 4);
+	check_z(cloche_session_info_of(s)->last_successful_response, "good");
 }
 
 static void test_update_or_add(void)
@@ -291,18 +291,18 @@ static void test_update_or_add(void)
 		0);
 	must(session_update_or_add_reply(
 		     s, &(struct session_reply){.request_text = "a", .num_turns = 2}, NULL) == 0);
-	check_int(cloche_session_reply_count(s), 1);
+	check_int(cloche_session_info_of(s)->reply_count, 1);
 	check_int(json_integer_value(json_object_get(session_reply(s, 0), "num_turns")), 2);
 	must(session_update_or_add_reply(s, &(struct session_reply){.request_text = "b"}, NULL) ==
 		0);
 	must(session_update_or_add_reply(s, &(struct session_reply){.request_text = "a"}, NULL) ==
 		0);
-	check_int(cloche_session_reply_count(s), 3);
+	check_int(cloche_session_info_of(s)->reply_count, 3);
 	must(session_update_or_add_reply(s, &(struct session_reply){.request_text = NULL}, NULL) ==
 		0);
 	must(session_update_or_add_reply(s, &(struct session_reply){.request_text = NULL}, NULL) ==
 		0);
-	check_int(cloche_session_reply_count(s), 4);
+	check_int(cloche_session_info_of(s)->reply_count, 4);
 }
 
 #define INIT "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"live\"}"
@@ -334,7 +334,7 @@ static void test_a_run(void)
 	check_int(session_add_event(s, NULL, NULL), -E_INTERNAL);
 	cloche_session_freep(&s);
 	s = open_ok(NULL);
-	must(cloche_session_reply_count(s) == 1);
+	must(cloche_session_info_of(s)->reply_count == 1);
 	const json_t *r = session_reply(s, 0);
 	check_str(json_str_at(r, "session_id"), "live");
 	check_str(json_str_at(r, "response_text"), "hi");
@@ -356,10 +356,10 @@ static void test_a_beginning_that_cannot_be_written(void)
 	/* A file cannot replace a directory. */
 	must(unlink(path) == 0 && mkdir(path, 0700) == 0);
 	check_int(session_begin_reply(s, "first", &err), -E_SYSTEM);
-	check_int(cloche_session_reply_count(s), 0);
+	check_int(cloche_session_info_of(s)->reply_count, 0);
 	must(rmdir(path) == 0);
 	check_int(session_begin_reply(s, "second", NULL), 0);
-	check_int(cloche_session_reply_count(s), 1);
+	check_int(cloche_session_info_of(s)->reply_count, 1);
 	check_str(json_str_at(session_reply(s, 0), "request_text"), "second");
 }
 
@@ -374,7 +374,7 @@ static void test_same_prompt_twice(void)
 		must(session_finish_reply(
 			     s, &(struct session_reply){.request_text = "continue"}, NULL) == 0);
 	}
-	check_int(cloche_session_reply_count(s), 2);
+	check_int(cloche_session_info_of(s)->reply_count, 2);
 }
 
 static void test_unfinished_reply_is_rebuilt(void)
@@ -393,21 +393,21 @@ static void test_unfinished_reply_is_rebuilt(void)
 	must(cloche_session_load(dir, &reader, NULL) == 0);
 	check_int(json_array_size(json_object_get(session_reply(reader, 1), "events")), 2);
 	check_int(cloche_session_set_model(reader, "x", NULL), -E_DENIED);
-	check(cloche_session_model(reader) == NULL);
+	check(cloche_session_info_of(reader)->model == NULL);
 	check_int(session_update_or_add_reply(reader, &(struct session_reply){0}, NULL), -E_DENIED);
-	check_int(cloche_session_reply_count(reader), 2);
+	check_int(cloche_session_info_of(reader)->reply_count, 2);
 	check_int(session_begin_reply(reader, "x", NULL), -E_DENIED);
 	cloche_session_free(reader);
 	cloche_session_freep(&s); /* as a crash would */
 	s = open_ok(NULL);
-	must(cloche_session_reply_count(s) == 2);
+	must(cloche_session_info_of(s)->reply_count == 2);
 	const json_t *r = session_reply(s, 1);
 	check_str(json_str_at(r, "request_text"), "second");
 	check_str(json_str_at(r, "session_id"), "live");
 	check(json_is_true(json_object_get(r, "is_error")));
 	check(json_is_null(json_object_get(r, "response_text")));
 	check_int(json_array_size(json_object_get(r, "events")), 2);
-	check_z(cloche_session_id_for_resume(s), "live");
+	check_z(cloche_session_info_of(s)->id_for_resume, "live");
 	_cleanup_(freep) char *text = text_of(SESSION_FILE);
 	check(strstr(text, "\"second\"") && !strstr(text, REPLY_PENDING)); /* it was written */
 }
@@ -423,7 +423,7 @@ static void test_crash_after_the_result(void)
 	add(s, RESULT);
 	cloche_session_freep(&s);
 	s = open_ok(NULL);
-	check_z(cloche_session_last_successful_response(s), "answer");
+	check_z(cloche_session_info_of(s)->last_successful_response, "answer");
 	check(json_real_value(json_object_get(session_reply(s, 0), "total_cost_usd")) == 0.25);
 }
 
@@ -438,7 +438,7 @@ static void test_crash_after_an_error(void)
 	cloche_session_freep(&s);
 	s = open_ok(NULL);
 	check(json_is_true(json_object_get(session_reply(s, 0), "is_error")));
-	check(cloche_session_last_successful_response(s) == NULL);
+	check(cloche_session_info_of(s)->last_successful_response == NULL);
 }
 
 static void test_lock(void)
@@ -468,7 +468,7 @@ static void test_leftovers_are_removed(void)
 	put(SESSION_FILE ".0badcafe.tmp", "half");
 	put("notes.tmp", "mine");
 	SESSION(s) = open_ok("c");
-	check(cloche_session_warning(s) == NULL);
+	check(cloche_session_info_of(s)->warning == NULL);
 	check(!exists(SESSION_FILE ".0badcafe.tmp"));
 	check(exists("notes.tmp"));
 }
@@ -498,8 +498,8 @@ static void test_bytes_that_are_no_utf8(void)
 		     NULL) == 0);
 	cloche_session_freep(&s);
 	s = open_ok(NULL);
-	check(cloche_session_warning(s) == NULL);
-	must(cloche_session_reply_count(s) == 1);
+	check(cloche_session_info_of(s)->warning == NULL);
+	must(cloche_session_info_of(s)->reply_count == 1);
 	check_str(json_str_at(session_reply(s, 0), "request_text"), "a\xef\xbf\xbd");
 }
 

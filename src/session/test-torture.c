@@ -51,7 +51,7 @@ static void begin_and_break_off(void)
 
 	if (checked(cloche_session_open(dir, "c", &s, &err)) < 0)
 		return;
-	check(cloche_session_warning(s) == NULL); /* too little memory is no damage */
+	check(cloche_session_info_of(s)->warning == NULL); /* too little memory is no damage */
 	if (checked(cloche_session_set_model(s, "opus", &err)) < 0 ||
 		checked(session_begin_reply(s, "do", &err)) < 0 || add(s, INIT, &err) < 0)
 		return;
@@ -68,11 +68,11 @@ static void recover_and_finish(void)
 
 	if (!events || checked(cloche_session_open(dir, "c", &s, &err)) < 0)
 		return;
-	check(cloche_session_warning(s) == NULL);
+	check(cloche_session_info_of(s)->warning == NULL);
 	if (checked(session_update_or_add_reply(s, &reply, &err)) < 0)
 		return;
 	if (!torture_failed)
-		check_z(cloche_session_model(s), "opus");
+		check_z(cloche_session_info_of(s)->model, "opus");
 }
 
 static void clean_up(void)
@@ -109,7 +109,7 @@ static void older_file(void)
 	struct cloche_err err = CLOCHE_ERR_INIT;
 
 	if (checked(cloche_session_load(dir, &s, &err)) == 0)
-		check_z(cloche_session_context_id(s), "old");
+		check_z(cloche_session_info_of(s)->context_id, "old");
 }
 
 static void test_older_file(void)

@@ -57,10 +57,12 @@ static struct str output(const cloche_run *run)
 static uint32_t start(const char *script, bool keep_input)
 {
 	cloche_run *run = new_run(script);
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
 	uint32_t number;
 
-	cloche_run_set_detached(run, true);
-	cloche_run_set_keep_input(run, keep_input);
+	o.detached = true;
+	o.keep_input = keep_input;
+	check_int(cloche_run_set_options(run, &o, &err), 0);
 	if (cloche_run_execute(run, &err) < 0)
 		tap_fail("start: %s", err.message);
 	number = cloche_run_result(run)->number;
@@ -100,12 +102,21 @@ static void test_what_a_handle_tells(void)
 static void test_a_command_has_its_own_settings(void)
 {
 	cloche_run *run = new_run("echo $OF $MINE; pwd; cat; exit 6");
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
 
 	check_int(cloche_run_set_env(run, "MINE", "of the command", &err), 0);
 	check_int(cloche_run_set_env(run, "A=B", "x", &err), -CLOCHE_E_USAGE);
-	check_int(cloche_run_set_workdir(run, "/usr", &err), 0);
-	check_int(cloche_run_set_workdir(run, "usr", &err), -CLOCHE_E_USAGE);
-	must(cloche_run_set_stdin_data(run, "input\n", 6, &err) == 0);
+	o.workdir = "/usr";
+	check_int(cloche_run_set_options(run, &o, &err), 0);
+	o.workdir = "usr";
+	check_int(cloche_run_set_options(run, &o, &err), -CLOCHE_E_USAGE);
+	o.workdir = NULL;
+	o.uid = 0;
+	check_int(cloche_run_set_options(run, &o, &err), -CLOCHE_E_USAGE);
+	o.uid = UINT32_MAX;
+	o.stdin_data = "input\n";
+	o.stdin_length = 6;
+	check_int(cloche_run_set_options(run, &o, &err), 0);
 	check_int(cloche_run_execute(run, &err), 0);
 	check_int(cloche_run_result(run)->exit_code, 6);
 	check_str(output(run), "sandbox of the command\n/usr\ninput\n");
@@ -113,7 +124,9 @@ static void test_a_command_has_its_own_settings(void)
 	check_int(cloche_run_execute(run, &err), -CLOCHE_E_USAGE);
 	cloche_run_free(run);
 	run = new_run("sleep 60");
-	cloche_run_set_timeout(run, 150);
+	o = (cloche_run_options)CLOCHE_RUN_OPTIONS_INIT;
+	o.timeout_ms = 150;
+	check_int(cloche_run_set_options(run, &o, &err), 0);
 	check_int(cloche_run_execute(run, &err), 0);
 	check(cloche_run_result(run)->timed_out);
 	check_int(cloche_run_result(run)->exit_code, 124);
@@ -263,17 +276,22 @@ static void test_old_output_is_given_up(void)
 static void test_a_command_is_joined(void)
 {
 	uint32_t number = start("read x; echo got $x; exit 3", true);
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
 	cloche_run *run = NULL;
 
 	must(cloche_run_new_joining(box, number, &run, &err) == 0);
-	must(cloche_run_set_stdin_data(run, "this\n", 5, &err) == 0);
+	o.stdin_data = "this\n";
+	o.stdin_length = 5;
+	must(cloche_run_set_options(run, &o, &err) == 0);
 	check_int(cloche_run_execute(run, &err), 0);
 	check_int(cloche_run_result(run)->exit_code, 3);
 	check_str(output(run), "got this\n");
 	cloche_run_free(run);
 	/* Again, after its end, the last bytes alone. */
 	must(cloche_run_new_joining(box, number, &run, &err) == 0);
-	cloche_run_set_log_offset(run, 5, true);
+	o.stdin_data = NULL;
+	o.log_tail = 5;
+	must(cloche_run_set_options(run, &o, &err) == 0);
 	check_int(cloche_run_execute(run, &err), 0);
 	check_int(cloche_run_result(run)->exit_code, 3);
 	check_str(output(run), "this\n");
@@ -365,15 +383,17 @@ static void test_keys_detach(void)
 {
 	cloche_run *run = new_run("stty raw -echo; head -c 3 | od -An -c; sleep 600");
 	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), slave;
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
 	pthread_t thread;
 
 	must(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
 	slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
 	must(slave >= 0);
-	cloche_run_set_tty(run, slave);
-	cloche_run_set_stdin_fd(run, slave);
-	check_int(cloche_run_set_detach_keys(run, "\x10", &err), -CLOCHE_E_USAGE);
-	check_int(cloche_run_set_detach_keys(run, "\x10\x11", &err), 0);
+	o.tty_fd = o.stdin_fd = slave;
+	o.detach_keys = "\x10";
+	check_int(cloche_run_set_options(run, &o, &err), -CLOCHE_E_USAGE);
+	o.detach_keys = "\x10\x11";
+	check_int(cloche_run_set_options(run, &o, &err), 0);
 	must(pthread_create(&thread, NULL, type_later, &master) == 0);
 	check_int(cloche_run_execute(run, &err), 0);
 	must(pthread_join(thread, NULL) == 0);

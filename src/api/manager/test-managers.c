@@ -85,11 +85,13 @@ void occupy(const char *id)
 {
 	const char *const argv[] = {"sleep", "1000", NULL};
 	cloche_instance *i = NULL;
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
 	cloche_run *run = NULL;
 
+	o.detached = true;
 	must(cloche_instance_open(id, &i, &err) == 0 &&
-		cloche_run_new_in(i, argv, &run, &err) == 0);
-	cloche_run_set_detached(run, true);
+		cloche_run_new_in(i, argv, &run, &err) == 0 &&
+		cloche_run_set_options(run, &o, &err) == 0);
 	if (cloche_run_execute(run, &err) < 0)
 		tap_fail("exec: %s", err.message);
 	cloche_run_free(run);

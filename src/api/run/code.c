@@ -120,8 +120,10 @@ static int add_code(cloche_run *run, const struct code_runtime *runtime, enum cl
 		return err_nomem(err);
 	run->io.input = CLIENT_INPUT_BYTES;
 	run->io.bytes = buf_str(&run->stdin_data);
-	if (!run->sb || run->sb->timeout_ms == 0)
-		cloche_run_set_timeout(run, CLOCHE_CODE_TIMEOUT_MS);
+	if (!run->sb || run->sb->timeout_ms == 0) {
+		run->has_timeout = true;
+		run->timeout_ms = CLOCHE_CODE_TIMEOUT_MS;
+	}
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "api/instance/instance.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/sized.h"
 #include "job/job.h"
 #include "provider/names.h"
 
@@ -25,6 +26,7 @@ static cloche_run *run_alloc(enum run_where where)
 	run->where = where;
 	run->io = CLIENT_IO_INIT;
 	run->tty_fd = run->input = run->input_command = run->with_it = -1;
+	run->log_tail = UINT64_MAX;
 	run->stdin_data = BUF_INIT(SIZE_MAX / 4);
 	run->kept[0] = run->kept[1] = BUF_INIT(RUN_KEEP_MAX);
 	return run;
@@ -141,78 +143,79 @@ int cloche_run_set_env(cloche_run *run, const char *name, const char *value, clo
 	return strv_env_set(&run->env, name, value) < 0 ? err_nomem(err) : 0;
 }
 
-int cloche_run_set_workdir(cloche_run *run, const char *dir, cloche_err *err)
+static int run_check_options(
+	const cloche_run *run, const cloche_run_options *o, struct cloche_err *err)
 {
-	if (dir[0] != '/')
-		return err_set(err, E_USAGE, "working directory \"%s\" is not absolute", dir);
-	return set_string(&run->cwd, dir, err);
-}
+	size_t keys = o->detach_keys ? strlen(o->detach_keys) : 0;
 
-void cloche_run_set_user(cloche_run *run, uint32_t uid, uint32_t gid)
-{
-	run->has_user = true;
-	run->uid = uid;
-	run->gid = gid;
-}
-
-void cloche_run_set_timeout(cloche_run *run, uint64_t timeout_ms)
-{
-	run->has_timeout = true;
-	run->timeout_ms = timeout_ms;
-}
-
-void cloche_run_set_detached(cloche_run *run, bool detached)
-{
-	run->detached = detached;
-}
-
-void cloche_run_set_keep_input(cloche_run *run, bool keep)
-{
-	run->keep_input = keep;
-}
-
-void cloche_run_set_log_offset(cloche_run *run, uint64_t offset, bool from_end)
-{
-	run->log_offset = offset;
-	run->log_from_end = from_end;
-}
-
-int cloche_run_set_detach_keys(cloche_run *run, const char *keys, cloche_err *err)
-{
-	size_t n = strlen(keys);
-
-	if (n != 0 && n != sizeof(run->detach_keys))
-		return err_set(err, E_USAGE, "%zu keys are given, and two are needed to detach", n);
-	memset(run->detach_keys, 0, sizeof(run->detach_keys));
-	memcpy(run->detach_keys, keys, n);
+	if (o->workdir && o->workdir[0] != '/')
+		return err_set(
+			err, E_USAGE, "working directory \"%s\" is not absolute", o->workdir);
+	if (keys != 0 && keys != sizeof(run->detach_keys))
+		return err_set(
+			err, E_USAGE, "%zu keys are given, and two are needed to detach", keys);
+	if ((o->uid == UINT32_MAX) != (o->gid == UINT32_MAX))
+		return err_set(err, E_USAGE, "a user without a group, or a group without a user");
+	if (run->code && o->stdin_data)
+		return err_set(
+			err, E_USAGE, "code takes no input: its standard input carries the code");
 	return 0;
 }
 
-void cloche_run_set_stdin_fd(cloche_run *run, int fd)
+static void run_set_keys(cloche_run *run, const char *keys)
 {
-	if (run->code)
-		return;
-	run->io.input = CLIENT_INPUT_FD;
-	run->io.fd = fd;
+	memset(run->detach_keys, 0, sizeof(run->detach_keys));
+	memcpy(run->detach_keys, keys, strlen(keys));
 }
 
-int cloche_run_set_stdin_data(cloche_run *run, const void *data, size_t length, cloche_err *err)
+static int run_set_input(cloche_run *run, const cloche_run_options *o, struct cloche_err *err)
 {
 	if (run->code)
-		return err_set(
-			err, E_USAGE, "code takes no input: its standard input carries the code");
+		return 0;
+	if (o->tty_fd >= 0)
+		run->tty_fd = o->tty_fd;
+	if (o->stdin_fd >= 0) {
+		run->io.input = CLIENT_INPUT_FD;
+		run->io.fd = o->stdin_fd;
+	}
+	if (!o->stdin_data)
+		return 0;
 	buf_clear(&run->stdin_data);
-	if (buf_add(&run->stdin_data, data, length) < 0)
+	if (buf_add(&run->stdin_data, o->stdin_data, o->stdin_length) < 0)
 		return err_nomem(err);
 	run->io.input = CLIENT_INPUT_BYTES;
 	run->io.bytes = buf_str(&run->stdin_data);
 	return 0;
 }
 
-void cloche_run_set_tty(cloche_run *run, int fd)
+int cloche_run_set_options(cloche_run *run, const cloche_run_options *options, cloche_err *err)
 {
-	if (!run->code)
-		run->tty_fd = fd;
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
+	int r = sized_take(&o, sizeof(o), options, "cloche_run_options", err);
+
+	if (r == 0)
+		r = run_check_options(run, &o, err);
+	if (r == 0 && o.workdir)
+		r = set_string(&run->cwd, o.workdir, err);
+	if (r == 0)
+		r = run_set_input(run, &o, err);
+	if (r < 0)
+		return r;
+	if (o.uid != UINT32_MAX) {
+		run->has_user = true;
+		run->uid = o.uid;
+		run->gid = o.gid;
+	}
+	if (o.timeout_ms != CLOCHE_RUN_UNCHANGED) {
+		run->has_timeout = true;
+		run->timeout_ms = o.timeout_ms;
+	}
+	if (o.detach_keys)
+		run_set_keys(run, o.detach_keys);
+	run->detached |= o.detached;
+	run->keep_input |= o.keep_input;
+	run->log_tail = MIN(run->log_tail, o.log_tail);
+	return 0;
 }
 
 void cloche_run_on_output(cloche_run *run, cloche_output_fn fn, void *user)

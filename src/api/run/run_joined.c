@@ -106,9 +106,9 @@ static int find_command(cloche_run *run, enum sandbox_life *ret_life, struct clo
 		run->join = execs_latest(entry.dir, true);
 	*ret_life = entry.life;
 	r = cloche_log_open(run->in, run->join, &run->log, err);
-	if (r == 0 && run->log_from_end)
+	if (r == 0)
 		r = cloche_log_extent_now(run->log, &e, err);
-	run->log_at = run->log_from_end ? e.end - MIN(e.end, run->log_offset) : run->log_offset;
+	run->log_at = e.end - MIN(e.end, run->log_tail);
 	return r;
 }
 

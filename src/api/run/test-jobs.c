@@ -407,9 +407,13 @@ static int follow_job(void *user, cloche_err *e)
 	int r = cloche_run_new_in(box, argv, &run, e);
 
 	if (r == 0) {
-		cloche_run_set_detached(run, true);
-		r = cloche_run_execute(run, e);
+		cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
+
+		o.detached = true;
+		r = cloche_run_set_options(run, &o, e);
 	}
+	if (r == 0)
+		r = cloche_run_execute(run, e);
 	if (r == 0)
 		r = cloche_log_open(box, cloche_run_result(run)->number, &log, e);
 	if (r == 0)

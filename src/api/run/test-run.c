@@ -41,8 +41,11 @@ static struct str output(const cloche_run *run)
 static void test_a_run_and_its_result(void)
 {
 	cloche_run *run = new_run("cat; echo err >&2; exit 9");
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
 
-	must(cloche_run_set_stdin_data(run, "bytes\n", 6, &err) == 0);
+	o.stdin_data = "bytes\n";
+	o.stdin_length = 6;
+	must(cloche_run_set_options(run, &o, &err) == 0);
 	check_int(cloche_run_execute(run, &err), 0);
 	check_int(cloche_run_result(run)->exit_code, 9);
 	check_str(output(run), "bytes\n");
@@ -82,12 +85,16 @@ static cloche_run *new_code(const char *name, enum cloche_code_kind kind, const 
 static void test_code_is_a_run(void)
 {
 	cloche_run *run = new_code("shell", CLOCHE_CODE_PROGRAM, "cat; echo out; exit 3");
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
 	size_t n;
 
 	/* Its input is taken. */
-	check_int(cloche_run_set_stdin_data(run, "x", 1, &err), -CLOCHE_E_USAGE);
-	cloche_run_set_stdin_fd(run, -1);
-	cloche_run_set_tty(run, 0);
+	o.stdin_data = "x";
+	o.stdin_length = 1;
+	check_int(cloche_run_set_options(run, &o, &err), -CLOCHE_E_USAGE);
+	o.stdin_data = NULL;
+	o.stdin_fd = o.tty_fd = 0;
+	check_int(cloche_run_set_options(run, &o, &err), 0);
 	check_int(cloche_run_execute(run, &err), 0);
 	check_int(cloche_run_result(run)->exit_code, 3);
 	check_str(output(run), "out\n");
@@ -95,7 +102,9 @@ static void test_code_is_a_run(void)
 	cloche_run_free(run);
 
 	run = new_code("shell", CLOCHE_CODE_PROGRAM, "echo out");
-	cloche_run_set_detached(run, true);
+	o = (cloche_run_options)CLOCHE_RUN_OPTIONS_INIT;
+	o.detached = true;
+	check_int(cloche_run_set_options(run, &o, &err), 0);
 	check_int(cloche_run_execute(run, &err), -CLOCHE_E_USAGE);
 	cloche_run_free(run);
 }
@@ -334,9 +343,9 @@ static void test_a_task_succeeds_and_is_kept(void)
 	check_int(cloche_task_set(task, "no-such", "3", &err), -CLOCHE_E_USAGE);
 	cloche_task_free(task);
 	must(cloche_session_load(path, &session, &err) == 0);
-	check_z(cloche_session_context_id(session), "ctx-1");
-	check_int(cloche_session_reply_count(session), 2);
-	check_z(cloche_session_id_for_resume(session), "s-1");
+	check_z(cloche_session_info_of(session)->context_id, "ctx-1");
+	check_int(cloche_session_info_of(session)->reply_count, 2);
+	check_z(cloche_session_info_of(session)->id_for_resume, "s-1");
 	cloche_session_free(session);
 }
 
@@ -355,14 +364,14 @@ static void test_what_a_task_left(void)
 	check_int(cloche_task_result_of(task)->usage.output_tokens, 5);
 	check_z(cloche_task_result_of(task)->usage.extra, "{\"service_tier\":\"standard\"}");
 	must(cloche_task_session(task, &session, &err) == 0);
-	check_int(cloche_session_reply_count(session), 1);
-	check_z(cloche_session_id_for_resume(session), "s-1");
+	check_int(cloche_session_info_of(session)->reply_count, 1);
+	check_z(cloche_session_info_of(session)->id_for_resume, "s-1");
 	/* It does not change with the task. */
 	execute(task, "work\n");
-	check_int(cloche_session_reply_count(session), 1);
+	check_int(cloche_session_info_of(session)->reply_count, 1);
 	cloche_session_free(session);
 	must(cloche_task_session(task, &session, &err) == 0);
-	check_int(cloche_session_reply_count(session), 2);
+	check_int(cloche_session_info_of(session)->reply_count, 2);
 	cloche_session_free(session);
 	must(is_there(cloche_task_paths_of(task)->event_log));
 	must(is_there(cloche_task_paths_of(task)->network_log));

@@ -112,7 +112,7 @@ static int no_session(const cloche_task *task, struct cloche_err *err)
 static int task_set_resume(cloche_task *task, const char *session, struct cloche_err *err)
 {
 	if (session && strcmp(session, "last") == 0) {
-		session = cloche_session_id_for_resume(task->session);
+		session = cloche_session_info_of(task->session)->id_for_resume;
 		if (!session)
 			return no_session(task, err);
 	}
@@ -309,8 +309,8 @@ static int run_agent(cloche_task *task, cloche_run *run, struct cloche_err *err)
 		cloche_run_stop(run);
 	cloche_run_on_output(run, on_output, task);
 	cloche_run_on_warning(run, task->on_warning, task->on_warning_user);
-	if (task->on_warning && cloche_session_warning(task->session))
-		tell_text(task->on_warning, cloche_session_warning(task->session),
+	if (task->on_warning && cloche_session_info_of(task->session)->warning)
+		tell_text(task->on_warning, cloche_session_info_of(task->session)->warning,
 			task->on_warning_user);
 	r = cloche_run_execute(run, err);
 	if (r < 0)
@@ -381,11 +381,14 @@ static int prepare(cloche_task *task, struct str prompt, bool no_room, cloche_ru
 	struct cloche_err *err)
 {
 	cloche_run *run = NULL;
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
 	int r = task_prepare_run(task, no_room, &run, err);
 
 	if (r < 0)
 		return r;
-	r = cloche_run_set_stdin_data(run, prompt.p, prompt.n, err);
+	o.stdin_data = prompt.n ? prompt.p : "";
+	o.stdin_length = prompt.n;
+	r = cloche_run_set_options(run, &o, err);
 	if (r == 0)
 		r = task_note_start(task, run, prompt, err);
 	if (r < 0)

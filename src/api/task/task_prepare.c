@@ -266,7 +266,7 @@ static int set_logs(cloche_task *task, cloche_sandbox *sb, struct cloche_err *er
 static int build_argv(
 	const cloche_task *task, const char *program, char ***ret, struct cloche_err *err)
 {
-	const char *kept = cloche_session_model(task->session);
+	const char *kept = cloche_session_info_of(task->session)->model;
 	struct agent_request request = {.model = task->model ? task->model : kept,
 		.resume = task->resume,
 		.effort = task->effort,

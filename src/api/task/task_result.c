@@ -65,7 +65,7 @@ static int task_make_json(cloche_task *task, struct cloche_err *err)
 		"web_search_count", (json_int_t)t->web_search_count, "web_fetch_count",
 		(json_int_t)t->web_fetch_count, "context_dir",
 		json_text(session_dir(task->session)), "execution_context_id",
-		cloche_session_context_id(task->session), "sandbox", sandbox_object(run),
+		cloche_session_info_of(task->session)->context_id, "sandbox", sandbox_object(run),
 		"sandbox_info", sandbox_info(run), "planted", planted_list(end->id), "network",
 		"allowed", (json_int_t)end->network_allowed, "blocked",
 		(json_int_t)end->network_blocked);
@@ -118,7 +118,7 @@ int task_name_paths(cloche_task *task, struct cloche_err *err)
 		return err_nomem(err);
 	task->paths = (cloche_task_paths){.size = sizeof(task->paths),
 		.context_dir = dir,
-		.context_id = cloche_session_context_id(task->session),
+		.context_id = cloche_session_info_of(task->session)->context_id,
 		.event_log = task->event_log,
 		.network_log = task->network_log};
 	return 0;

@@ -35,14 +35,14 @@ static void test_a_context_is_made_and_locked(void)
 {
 	cloche_session *session = open_ok("c"), *other = NULL;
 
-	check_z(cloche_session_context_id(session), "c");
+	check_z(cloche_session_info_of(session)->context_id, "c");
 	check_int(cloche_session_open(dir, NULL, &other, &err), -CLOCHE_E_BUSY);
 	must(cloche_session_load(dir, &other, &err) == 0);
 	check_int(cloche_session_set_model(other, "opus", &err), -CLOCHE_E_DENIED);
 	check_int(cloche_session_update_or_add_reply(
 			  other, &(cloche_session_reply)CLOCHE_SESSION_REPLY_INIT, &err),
 		-CLOCHE_E_DENIED);
-	check(cloche_session_model(other) == NULL && cloche_session_reply_count(other) == 0);
+	check(cloche_session_info_of(other)->model == NULL && cloche_session_info_of(other)->reply_count == 0);
 	cloche_session_free(other);
 	cloche_session_free(session);
 	check_int(cloche_session_open(dir, "d", &other, &err), -CLOCHE_E_USAGE);
@@ -54,13 +54,13 @@ static void test_the_model_is_on_disk_at_once(void)
 	cloche_session *session = open_ok(NULL), *reader = NULL;
 
 	must(cloche_session_set_model(session, "opus", &err) == 0);
-	check_z(cloche_session_model(session), "opus");
+	check_z(cloche_session_info_of(session)->model, "opus");
 	must(cloche_session_load(dir, &reader, &err) == 0);
-	check_z(cloche_session_model(reader), "opus");
+	check_z(cloche_session_info_of(reader)->model, "opus");
 	cloche_session_free(reader);
 	check_int(cloche_session_set_model(session, "\xff", &err), -CLOCHE_E_USAGE);
 	must(cloche_session_set_model(session, NULL, &err) == 0);
-	check(cloche_session_model(session) == NULL);
+	check(cloche_session_info_of(session)->model == NULL);
 	cloche_session_free(session);
 }
 
@@ -80,9 +80,9 @@ static void test_a_reply_grows_in_place(void)
 	json_t *r;
 
 	must(cloche_session_update_or_add_reply(session, &reply, &err) == 0);
-	check_int(cloche_session_reply_count(session), 1);
-	check_z(cloche_session_id_for_resume(session), "s-1");
-	check(cloche_session_last_successful_response(session) == NULL);
+	check_int(cloche_session_info_of(session)->reply_count, 1);
+	check_z(cloche_session_info_of(session)->id_for_resume, "s-1");
+	check(cloche_session_info_of(session)->last_successful_response == NULL);
 	first = document(session);
 	reply.events_length = strlen(events);
 	reply.is_error = false;
@@ -97,8 +97,8 @@ static void test_a_reply_grows_in_place(void)
 	must(cloche_session_load(dir, &reader, &err) == 0);
 	last = document(reader);
 	r = json_array_get(json_object_get(last, "replies"), 0);
-	check_int(cloche_session_reply_count(reader), 1);
-	check_z(cloche_session_last_successful_response(reader), "done");
+	check_int(cloche_session_info_of(reader)->reply_count, 1);
+	check_z(cloche_session_info_of(reader)->last_successful_response, "done");
 	check_int(json_count_at(r, "duration_ms"), 1500);
 	check_int(json_count_at(r, "num_turns"), 2);
 	check(json_real_value(json_object_get(r, "total_cost_usd")) == 0.25);
@@ -119,14 +119,14 @@ static void test_another_prompt_is_another_reply(void)
 {
 	static const char *const prompts[] = {"and then", "do it", NULL, NULL, "do it"};
 	cloche_session *session = open_ok(NULL);
-	size_t n = cloche_session_reply_count(session);
+	size_t n = cloche_session_info_of(session)->reply_count;
 
 	for (size_t i = 0; i < ARRAY_SIZE(prompts); i++)
 		must(cloche_session_update_or_add_reply(session,
 			     &(cloche_session_reply){.size = sizeof(cloche_session_reply),
 				     .request_text = prompts[i]},
 			     &err) == 0);
-	check_int(cloche_session_reply_count(session), n + 4);
+	check_int(cloche_session_info_of(session)->reply_count, n + 4);
 	cloche_session_free(session);
 }
 
@@ -141,7 +141,7 @@ static void test_what_cannot_be_is_refused(void)
 		{.usage = {.extra = ""}},
 	};
 	cloche_session *session = open_ok(NULL);
-	size_t n = cloche_session_reply_count(session);
+	size_t n = cloche_session_info_of(session)->reply_count;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		bad[i].size = sizeof(bad[i]);
@@ -151,7 +151,7 @@ static void test_what_cannot_be_is_refused(void)
 	check_int(cloche_session_update_or_add_reply(session, &(cloche_session_reply){0}, &err),
 		-CLOCHE_E_USAGE);
 	check(strstr(err.message, "the size of cloche_session_reply is not set"));
-	check_int(cloche_session_reply_count(session), n);
+	check_int(cloche_session_info_of(session)->reply_count, n);
 	must(cloche_session_update_or_add_reply(session,
 		     &(cloche_session_reply){.size = sizeof(cloche_session_reply),
 			     .request_text = "\xff",
@@ -160,7 +160,7 @@ static void test_what_cannot_be_is_refused(void)
 		     &err) == 0);
 	cloche_session_free(session);
 	session = open_ok(NULL); /* it can be read again */
-	check_int(cloche_session_reply_count(session), n + 1);
+	check_int(cloche_session_info_of(session)->reply_count, n + 1);
 	cloche_session_free(session);
 }
 
@@ -169,13 +169,13 @@ static void test_a_damaged_file_is_told(void)
 	_cleanup_(freep) char *path = fs_join(dir, "context.json");
 	cloche_session *session = open_ok(NULL);
 
-	check(cloche_session_warning(session) == NULL);
+	check(cloche_session_info_of(session)->warning == NULL);
 	cloche_session_free(session);
 	must(fs_write_atomic(AT_FDCWD, path, STR("{"), 0600, false, NULL) == 0);
 	session = open_ok("anew");
-	check(cloche_session_warning(session) &&
-		strstr(cloche_session_warning(session), "damaged"));
-	check_int(cloche_session_reply_count(session), 0);
+	check(cloche_session_info_of(session)->warning &&
+		strstr(cloche_session_info_of(session)->warning, "damaged"));
+	check_int(cloche_session_info_of(session)->reply_count, 0);
 	cloche_session_free(session);
 }
 
