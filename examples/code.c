@@ -12,16 +12,19 @@ int main(void)
 	cloche_run *run = NULL;
 	const char *value = NULL;
 	const cloche_result *end;
+	cloche_code c = CLOCHE_CODE_INIT;
 	size_t n;
 
-	if (!sb ||
-		cloche_run_new_code(
-			sb, "node", CLOCHE_CODE_EXPRESSION, code, strlen(code), &run, &err) < 0 ||
+	c.runtime = "node";
+	c.kind = CLOCHE_CODE_EXPRESSION;
+	c.text = code;
+	c.length = strlen(code);
+	if (!sb || cloche_run_new_code(sb, &c, &run, &err) < 0 ||
 		cloche_run_execute(run, &err) < 0) {
 		fprintf(stderr, "%s\n%s\n", err.message, err.hint);
 	} else {
 		end = cloche_run_result(run);
-		value = cloche_code_result(run, 0, "json", &n);
+		value = cloche_code_result(run, 0, "json", &n, NULL);
 		printf("%s, and it printed: %.*s", value ? value : "no JSON",
 			(int)end->stdout_length, (const char *)end->stdout_data);
 	}

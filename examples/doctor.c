@@ -13,8 +13,8 @@ static void show(const cloche_check *check, void *user)
 int main(int argc, char **argv)
 {
 	cloche_err err = CLOCHE_ERR_INIT;
-	int r = argc == 3 ? cloche_doctor_place(argv[1], argv[2], show, NULL, &err)
-			  : cloche_doctor(show, NULL, &err);
+	int r = argc == 3 ? cloche_doctor(argv[1], argv[2], show, NULL, &err)
+			  : cloche_doctor(NULL, NULL, show, NULL, &err);
 
 	if (r < 0)
 		fprintf(stderr, "%s\n", err.message);

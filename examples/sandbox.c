@@ -30,7 +30,7 @@ int main(void)
 	if (r == 0)
 		r = cloche_sandbox_settle(sb, "pull", &err);
 	if (r == 0)
-		r = cloche_sandbox_load_own_config(sb, &err);
+		r = cloche_sandbox_load_config(sb, NULL, &err);
 	if (r == 0)
 		r = cloche_sandbox_add_allowlist(sb, list, &err);
 	if (r == 0)

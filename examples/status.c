@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* `status ssh HOST` asks that place, too. */
-static int ask(cloche_status *status, char *const *argv, cloche_err *err)
+static int ask(char *const *argv, cloche_status **ret, cloche_err *err)
 {
 	cloche_sandbox *sb = cloche_sandbox_new();
 	const cloche_sandbox *const all[] = {sb};
@@ -14,7 +14,7 @@ static int ask(cloche_status *status, char *const *argv, cloche_err *err)
 	if (r == 0)
 		r = cloche_sandbox_set(sb, "place", argv[2], err);
 	if (r == 0)
-		r = cloche_status_ask_places(status, all, 1, err);
+		r = cloche_status_read(NULL, all, 1, ret, err);
 	cloche_sandbox_free(sb);
 	return r;
 }
@@ -24,7 +24,10 @@ int main(int argc, char **argv)
 	cloche_status *status = NULL;
 	cloche_err err = CLOCHE_ERR_INIT;
 
-	if (cloche_status_read(&status, &err) < 0 || (argc == 3 && ask(status, argv, &err) < 0)) {
+	int r = argc == 3 ? ask(argv, &status, &err)
+			  : cloche_status_read(NULL, NULL, 0, &status, &err);
+
+	if (r < 0) {
 		fprintf(stderr, "%s\n", err.message);
 		cloche_status_free(status);
 		return 1;

@@ -31,9 +31,8 @@ int main(int argc, char **argv)
 		if (cloche_task_execute(task, argv[2], strlen(argv[2]), &err) == 0) {
 			const cloche_task_result *end = cloche_task_result_of(task);
 
-			printf("%s: %s\n", cloche_outcome_name(end->outcome),
-				end->response ? end->response : "");
-			status = cloche_outcome_exit_status(end->outcome);
+			printf("%s: %s\n", end->outcome_name, end->response ? end->response : "");
+			status = end->exit_status;
 		}
 	}
 	if (status == 125)

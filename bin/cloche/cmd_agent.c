@@ -145,9 +145,11 @@ static void agent_on_interrupt(void *user, int signal_number, unsigned count)
 	cloche_task_stop(user);
 }
 
-static void agent_on_event(const char *type, const char *json, void *user)
+static void agent_on_event(cloche_event *event, void *user)
 {
-	if (!json_print_text(json))
+	const char *json = cloche_event_json(event);
+
+	if (!json || !json_print_text(json))
 		cloche_task_stop(user);
 }
 
@@ -192,10 +194,9 @@ static void agent_summarise(const cloche_task *task)
 	const cloche_result *run = end->run;
 
 	say("outcome %s%s%s, %llu turns, $%.4f, %.1f s; network: %llu allowed, %llu blocked",
-		cloche_outcome_name(end->outcome), end->detail ? ": " : "",
-		end->detail ? end->detail : "", (unsigned long long)end->turns, end->cost_usd,
-		(double)end->duration_ms / 1000, (unsigned long long)run->network_allowed,
-		(unsigned long long)run->network_blocked);
+		end->outcome_name, end->detail ? ": " : "", end->detail ? end->detail : "",
+		(unsigned long long)end->turns, end->cost_usd, (double)end->duration_ms / 1000,
+		(unsigned long long)run->network_allowed, (unsigned long long)run->network_blocked);
 	say("context %s%s%s", cloche_task_paths_of(task)->context_dir,
 		end->session_id ? ", session " : "", end->session_id ? end->session_id : "");
 	if (run->is_recorded)
@@ -259,7 +260,7 @@ static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_
 		agent_summarise(task);
 		agent_say_refusals(o, task);
 		json_decref(planted_say(cloche_task_result_of(task)->run->id));
-		r = r ? r : cloche_outcome_exit_status(cloche_task_result_of(task)->outcome);
+		r = r ? r : cloche_task_result_of(task)->exit_status;
 	}
 	interrupt_forget();
 	cloche_task_free(task);

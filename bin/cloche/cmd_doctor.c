@@ -107,8 +107,7 @@ static int main_doctor(void *ctx, const struct operands *operands, cloche_err *e
 		return r;
 	d->colour = isatty(STDOUT_FILENO);
 	d->checks = json_array();
-	r = d->place ? cloche_doctor_place(d->provider, d->place, doctor_show, d, err)
-		     : cloche_doctor(doctor_show, d, err);
+	r = cloche_doctor(d->provider, d->place, doctor_show, d, err);
 	if (r >= 0 && d->json)
 		json_print(json_pack("{s:b, s:O}", "ok", r == 0, "checks", d->checks));
 	else if (r >= 0)

@@ -103,6 +103,18 @@ static enum cloche_code_kind kind_of(const struct eval_options *o)
 	return o->cell || o->output || o->context ? CLOCHE_CODE_CELL : CLOCHE_CODE_PROGRAM;
 }
 
+static cloche_code eval_code(const struct eval_options *o, const struct text *text)
+{
+	cloche_code c = CLOCHE_CODE_INIT;
+
+	c.runtime = o->runtime;
+	c.kind = kind_of(o);
+	c.text = text->p;
+	c.length = text->n;
+	c.context = o->context;
+	return c;
+}
+
 static int eval_run(cloche_run *run, const struct eval_options *o, bool own)
 {
 	enum cloche_code_kind kind = kind_of(o);
@@ -184,12 +196,10 @@ static int about_contexts(const struct eval_options *o, const char *id, cloche_e
 static int new_own(
 	struct eval_options *o, const struct text *code, cloche_run **ret, cloche_err *err)
 {
+	const cloche_code c = eval_code(o, code);
 	int r = sandbox_options_finish(&o->sandbox, NULL, err);
 
-	if (r < 0)
-		return r;
-	return cloche_run_new_code(
-		o->sandbox.sb, o->runtime, kind_of(o), code->p, code->n, ret, err);
+	return r < 0 ? r : cloche_run_new_code(o->sandbox.sb, &c, ret, err);
 }
 
 static int not_for_existing(const char *option, cloche_err *err)
@@ -239,17 +249,14 @@ static int new_in(const struct eval_options *o, const char *id, const struct tex
 	cloche_run **ret, cloche_err *err)
 {
 	_cleanup_(instance_freep) cloche_instance *i = NULL;
+	const cloche_code c = eval_code(o, code);
 	int r = check_existing(&o->sandbox, err);
 
 	if (r == 0)
 		r = cloche_instance_open(id, &i, err);
 	if (r < 0)
 		return r;
-	if (o->context)
-		r = cloche_run_new_code_context(
-			i, o->context, o->runtime, kind_of(o), code->p, code->n, ret, err);
-	else
-		r = cloche_run_new_code_in(i, o->runtime, kind_of(o), code->p, code->n, ret, err);
+	r = cloche_run_new_code_in(i, &c, ret, err);
 	for (size_t k = 0; r == 0 && k < o->sandbox.given_n; k++)
 		r = eval_configure(*ret, o, &o->sandbox.given[k], err);
 	return r;

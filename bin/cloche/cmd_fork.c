@@ -31,20 +31,10 @@ static void fork_done(void *ctx)
 	cloche_secrets_free(((struct fork_options *)ctx)->secrets);
 }
 
-static int set_secret(const struct option *option, void *at, const char *value, cloche_err *err)
-{
-	return cloche_secrets_add_from_env(fork_secrets(at), value, err);
-}
-
-static int set_secret_file(
+static int fork_set_secret(
 	const struct option *option, void *at, const char *value, cloche_err *err)
 {
-	return cloche_secrets_add_from_file(fork_secrets(at), value, err);
-}
-
-static int set_aws_secret(const struct option *option, void *at, const char *value, cloche_err *err)
-{
-	return cloche_secrets_add_aws_from_env(fork_secrets(at), value, err);
+	return cloche_secrets_set(fork_secrets(at), option->name, value, err);
 }
 
 static const struct option options[] = {
@@ -55,9 +45,9 @@ static const struct option options[] = {
 		"their contents",
 		.at = offsetof(struct fork_options, o.share)},
 	{"secret", 0, "SPEC", "give a masked secret of ID again, as for \"cloche create\"",
-		set_secret},
-	{"secret-file", 0, "SPEC", "the same, with the value from a file", set_secret_file},
-	{"aws-secret", 0, "SPEC", "the same for AWS credentials", set_aws_secret},
+		fork_set_secret},
+	{"secret-file", 0, "SPEC", "the same, with the value from a file", fork_set_secret},
+	{"aws-secret", 0, "SPEC", "the same for AWS credentials", fork_set_secret},
 	{"json", 0, NULL, "print a list of objects instead of the ids",
 		.at = offsetof(struct fork_options, json)},
 	{0},

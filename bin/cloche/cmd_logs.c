@@ -85,33 +85,30 @@ static void logs_on_interrupt(void *user, int signal_number, unsigned count)
 
 static bool logs_print_end(cloche_log *log, uint64_t at)
 {
-	cloche_log_extent e;
-	const char *why;
-	uint64_t lost;
-	bool gap = cloche_log_has_gap(log, &lost, &why);
+	cloche_log_state s = {.size = sizeof(s)};
 
-	if (cloche_log_extent_now(log, &e, NULL) < 0)
+	if (cloche_log_look(log, &s, NULL) < 0)
 		return false;
 	return json_print_dense(json_pack("{s:I, s:I, s:b, s:I, s:s?}", "offset", (json_int_t)at,
-		"start", (json_int_t)e.start, "ended", (int)(e.ended && at >= e.end), "lost_bytes",
-		(json_int_t)lost, "log_error", gap ? why : NULL));
+		"start", (json_int_t)s.start, "ended", (int)(s.ended && at >= s.end), "lost_bytes",
+		(json_int_t)s.missing, "log_error", s.missing_why));
 }
 
 /* Say what is missing. Return whether it is missing because of a failure. */
 static bool tell_missing(cloche_log *log, const struct logs_options *o)
 {
-	const char *why;
-	uint64_t lost;
+	cloche_log_state s = {.size = sizeof(s)};
 	char size[32];
 
 	if (o->gone && !o->json) {
 		format_size(o->gone, size, sizeof(size));
 		say("%s of the output are no longer kept", size);
 	}
-	if (!cloche_log_has_gap(log, &lost, &why))
+	if (cloche_log_look(log, &s, NULL) < 0 || !s.missing_why)
 		return false;
-	format_size(lost, size, sizeof(size));
-	say("the log is not complete: %s of the output could not be logged: %s", size, why);
+	format_size(s.missing, size, sizeof(size));
+	say("the log is not complete: %s of the output could not be logged: %s", size,
+		s.missing_why);
 	return true;
 }
 

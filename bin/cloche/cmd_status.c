@@ -106,7 +106,7 @@ static int status_load_config(cloche_sandbox *sb, const char *config, cloche_err
 	cloche_project *project = NULL;
 	int r;
 
-	r = cloche_sandbox_load_own_config(sb, err);
+	r = cloche_sandbox_load_config(sb, NULL, err);
 	if (r == 0 && config)
 		return cloche_sandbox_load_config(sb, config, err);
 	if (r == 0)
@@ -151,13 +151,11 @@ static int main_status(void *ctx, const struct operands *operands, cloche_err *e
 	struct settings *settings = ctx;
 	cloche_status *s = NULL;
 	bool ok = true;
-	int r = cloche_status_read(&s, err);
+	int r;
 
-	if (r == 0) {
-		name_places(settings);
-		r = cloche_status_ask_places(
-			s, (const cloche_sandbox *const *)settings->named, settings->named_n, err);
-	}
+	name_places(settings);
+	r = cloche_status_read(
+		NULL, (const cloche_sandbox *const *)settings->named, settings->named_n, &s, err);
 	if (r == 0 && settings->json)
 		ok = json_print_text(s->json);
 	else if (r == 0)

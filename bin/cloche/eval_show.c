@@ -30,7 +30,7 @@ static bool eval_add(json_t *doc, const char *key, json_t *value)
 bool eval_print_json(const cloche_run *run, enum cloche_code_kind kind, const char *context)
 {
 	size_t n, repr_n;
-	const char *value = cloche_code_result(run, 0, "json", &n);
+	const char *value = cloche_code_result(run, 0, "json", &n, NULL);
 	const char *results = cloche_code_results_json(run);
 	const struct json_member members[] = {
 		{"value", value ? value : "null"}, {"results", results}};
@@ -41,8 +41,8 @@ bool eval_print_json(const cloche_run *run, enum cloche_code_kind kind, const ch
 		return false;
 	if (kind == CLOCHE_CODE_PROGRAM)
 		return json_print(doc);
-	text = cloche_code_result(run, 0, "text", &n);
-	repr = cloche_code_result(run, 0, "repr", &repr_n);
+	text = cloche_code_result(run, 0, "text", &n, NULL);
+	repr = cloche_code_result(run, 0, "repr", &repr_n, NULL);
 	if (!results || !eval_add(doc, "text", text ? json_bytes(text, n) : json_null()) ||
 		!eval_add(doc, "repr", repr ? json_bytes(repr, repr_n) : json_null()) ||
 		!eval_add(doc, "hasJson", json_boolean(value != NULL)))
@@ -58,13 +58,14 @@ bool eval_print_values(const cloche_run *run, enum cloche_code_kind kind)
 	if (cloche_code_results(run) == 0 && kind == CLOCHE_CODE_EXPRESSION &&
 		cloche_run_result(run)->exit_code == 0)
 		say("the expression ended without a value");
-	if (cloche_code_result_cut(run, 0, "text"))
-		say("the value was cut: it is longer than 16 MiB");
 	terminal_filter_open(&f, STDOUT_FILENO, false);
 	for (size_t i = 0; i < cloche_code_results(run) && ok; i++) {
 		size_t n;
-		const char *text = cloche_code_result(run, i, "text", &n);
+		bool cut;
+		const char *text = cloche_code_result(run, i, "text", &n, &cut);
 
+		if (i == 0 && cut)
+			say("the value was cut: it is longer than 16 MiB");
 		ok = terminal_filter_write(&f, STDOUT_FILENO, text, n) &&
 		     terminal_filter_write(&f, STDOUT_FILENO, "\n", 1);
 	}
@@ -134,11 +135,12 @@ bool eval_write_file(const cloche_run *run, const char *path)
 
 	for (size_t i = 0; i < cloche_code_results(run); i++) {
 		size_t n;
-		const void *p = cloche_code_result(run, i, type, &n);
+		bool cut;
+		const void *p = cloche_code_result(run, i, type, &n, &cut);
 
 		if (p)
 			return write_whole(path, p, n);
-		if (cloche_code_result_cut(run, i, type)) {
+		if (cut) {
 			say("the result of type %s was left out: it was too large", type);
 			return false;
 		}

@@ -183,7 +183,7 @@ static int load_config(struct sandbox_options *o, cloche_err *err)
 	for (size_t i = 0; r == 0 && i < o->given_n; i++)
 		r = cloche_sandbox_settle(o->sb, o->given[i].name, err);
 	if (r == 0)
-		r = cloche_sandbox_load_own_config(o->sb, err);
+		r = cloche_sandbox_load_config(o->sb, NULL, err);
 	if (r == 0)
 		r = o->config ? load_named(o, err) : load_found(o, err);
 	return r;

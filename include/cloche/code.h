@@ -37,23 +37,35 @@ enum cloche_code_kind {
 	CLOCHE_CODE_CELL,
 };
 
-/* The default time limit, unless cloche_run_options.timeout_ms or the configuration of the run's own
- * sandbox sets another one, and the largest code (bytes). */
+/* The default time limit, unless cloche_run_options.timeout_ms or the configuration of the run's
+ * own sandbox sets another one, and the largest code (bytes). */
 #define CLOCHE_CODE_TIMEOUT_MS 30000
 #define CLOCHE_CODE_MAX ((size_t)64 << 20)
 
+typedef struct cloche_code {
+	size_t size;         /* of this struct; error.h */
+	const char *runtime; /* NULL: the sandbox's (or the context's), or the shell */
+	enum cloche_code_kind kind;
+	const void *text;
+	size_t length;       /* of text in bytes */
+	const char *context; /* NULL: none; see below */
+} cloche_code;
+
+#define CLOCHE_CODE_INIT                                                                           \
+	{                                                                                          \
+		sizeof(cloche_code), NULL, CLOCHE_CODE_PROGRAM, NULL, 0, NULL                      \
+	}
+
 /* Create a run in a sandbox of its own, made from a copy of sb. What the interpreter needs from the
  * host is mounted as by cloche_sandbox_add_command(). The code is copied. CLOCHE_E_USAGE: the
- * runtime does not exist or has no expressions. CLOCHE_E_LIMIT: the code is too large. */
-CLOCHE_API int cloche_run_new_code(const cloche_sandbox *sb, const char *runtime,
-	enum cloche_code_kind kind, const void *code, size_t length, cloche_run **ret,
-	cloche_err *err);
-/* Create a run in an existing sandbox. If runtime is NULL, the sandbox's runtime is used, or the
- * shell if it has none. The handle is needed during the call only. The output of an expression or a
- * cell does not go to a log. */
-CLOCHE_API int cloche_run_new_code_in(const cloche_instance *instance, const char *runtime,
-	enum cloche_code_kind kind, const void *code, size_t length, cloche_run **ret,
-	cloche_err *err);
+ * runtime does not exist or has no expressions, or a context is named. CLOCHE_E_LIMIT: the code is
+ * too large. */
+CLOCHE_API int cloche_run_new_code(
+	const cloche_sandbox *sb, const cloche_code *code, cloche_run **ret, cloche_err *err);
+/* Create a run in an existing sandbox. The handle is needed during the call only. The output of an
+ * expression or a cell does not go to a log. */
+CLOCHE_API int cloche_run_new_code_in(const cloche_instance *instance, const cloche_code *code,
+	cloche_run **ret, cloche_err *err);
 
 /* --- contexts ---
  *
@@ -63,20 +75,16 @@ CLOCHE_API int cloche_run_new_code_in(const cloche_instance *instance, const cha
  * its output, including the results that it reports, is in its log. Its environment and directory
  * are those that commands had when it started; setting them for a single call is refused. */
 
-/* Create a call into the context with this name: a letter, followed by letters, digits and . _ -,
- * at most 64 characters. The first call creates the context (at most 64 in a sandbox) with this
- * runtime. If runtime is NULL, it is that of the context, or that of the sandbox for a new one.
- * cloche_run_execute() waits until all earlier calls have ended, in order; the time limit starts
- * when it is this call's turn. On timeout, and at cloche_run_stop(), the code is interrupted as by
- * SIGINT. The context is killed only if that has not helped after two seconds. A second
- * cloche_run_stop() kills it at once. If the calling process dies meanwhile, the code keeps
- * running, and the next call waits for it.
+/* A context's name is a letter, followed by letters, digits and . _ -, at most 64 characters. The
+ * first call creates the context (at most 64 in a sandbox) with this runtime. If runtime is NULL,
+ * it is that of the context, or that of the sandbox for a new one. cloche_run_execute() waits until
+ * all earlier calls have ended, in order; the time limit starts when it is this call's turn. On
+ * timeout, and at cloche_run_stop(), the code is interrupted as by SIGINT. The context is killed
+ * only if that has not helped after two seconds. A second cloche_run_stop() kills it at once. If
+ * the calling process dies meanwhile, the code keeps running, and the next call waits for it.
  *
  * The exit code is 1 after an uncaught exception, 130 after an interrupt, 124 after a timeout, and
  * the interpreter's own exit code if the interpreter ended. */
-CLOCHE_API int cloche_run_new_code_context(const cloche_instance *instance, const char *context,
-	const char *runtime, enum cloche_code_kind kind, const void *code, size_t length,
-	cloche_run **ret, cloche_err *err);
 
 /* What a call did to its context. Valid after cloche_run_execute(). */
 typedef struct cloche_context_use {
@@ -135,12 +143,11 @@ CLOCHE_API size_t cloche_code_results(const cloche_run *run);
  *             what Python's _repr_html_() and so on, _repr_mimebundle_(), or node's
  *             [Symbol.for("Jupyter.display")]() return; a matplotlib figure is a png
  *
- * A text or repr has at most 16 MiB, JSON 2 MiB, others 8 MiB, and all together 32 MiB. */
-CLOCHE_API const void *cloche_code_result(
-	const cloche_run *run, size_t i, const char *type, size_t *ret_length);
-/* Return true if the representation was too large. Then text and repr hold the beginning, and any
+ * A text or repr has at most 16 MiB, JSON 2 MiB, others 8 MiB, and all together 32 MiB.
+ * If one was larger, *ret_cut (may be NULL) is true: then text and repr hold the beginning, and any
  * other type is missing. */
-CLOCHE_API bool cloche_code_result_cut(const cloche_run *run, size_t i, const char *type);
+CLOCHE_API const void *cloche_code_result(
+	const cloche_run *run, size_t i, const char *type, size_t *ret_length, bool *ret_cut);
 
 /* Return all results as one JSON array of objects with a member for each available type. png and
  * jpeg are in base64. "cut" lists the types that were cut. NULL if out of memory. */

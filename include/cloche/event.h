@@ -94,12 +94,12 @@ CLOCHE_API int cloche_event_block_at(
 typedef struct cloche_event_stream cloche_event_stream;
 
 /* Called on the feeding thread for each event, which is borrowed for the call. */
-typedef void (*cloche_event_typed_fn)(cloche_event *event, void *user);
+typedef void (*cloche_event_fn)(cloche_event *event, void *user);
 
 /* Return an empty sequence, or NULL if out of memory. fn may be NULL. A sequence does not keep
  * events. It keeps at most the last ten texts, the texts of results (together 16 MiB) and one
  * incomplete line (16 MiB). */
-CLOCHE_API cloche_event_stream *cloche_event_stream_new(cloche_event_typed_fn fn, void *user);
+CLOCHE_API cloche_event_stream *cloche_event_stream_new(cloche_event_fn fn, void *user);
 /* NULL is fine. */
 CLOCHE_API void cloche_event_stream_free(cloche_event_stream *stream);
 

@@ -169,20 +169,22 @@ CLOCHE_API int cloche_log_open(
 	const cloche_instance *instance, uint32_t number, cloche_log **ret, cloche_err *err);
 CLOCHE_API void cloche_log_free(cloche_log *log);
 
-CLOCHE_API uint32_t cloche_log_number(const cloche_log *log);
-/* Offsets count the bytes that the command has printed on both streams together. Old output is
- * dropped if there is too much; the bytes from start to end are kept. Both move while the command
- * runs. If ended is true they do not move any more. */
-typedef struct cloche_log_extent {
+/* What a log has now. Offsets count the bytes that the command has printed on both streams
+ * together. */
+typedef struct cloche_log_state {
+	size_t size;     /* set it to sizeof(cloche_log_state): later versions append members */
+	uint32_t number; /* of the command */
+	/* Old output is dropped if there is too much; the bytes from start to end are kept. Both
+	 * move while the command runs. */
 	uint64_t start, end;
-	bool ended;
-} cloche_log_extent;
-CLOCHE_API int cloche_log_extent_now(cloche_log *log, cloche_log_extent *ret, cloche_err *err);
-
-/* Return whether some of the output could not be logged, as on a full disk: then the log has less
- * than the command printed. *ret_bytes is how much is missing so far, *ret_why the reason in words
- * (valid until the next call). */
-CLOCHE_API bool cloche_log_has_gap(cloche_log *log, uint64_t *ret_bytes, const char **ret_why);
+	bool ended; /* they do not move any more */
+	/* How many bytes could not be logged, as on a full disk: the log has less than the command
+	 * printed. */
+	uint64_t missing;
+	const char *missing_why; /* in words, valid until the next call; NULL: none are missing */
+} cloche_log_state;
+/* CLOCHE_E_USAGE: size is not set. */
+CLOCHE_API int cloche_log_look(cloche_log *log, cloche_log_state *ret, cloche_err *err);
 
 /* A piece of output from one stream. */
 typedef struct cloche_log_piece {

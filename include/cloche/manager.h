@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-typedef struct cloche_manager cloche_manager;
+/* cloche_manager is declared in status.h. */
 
 /* --- opening --- */
 
@@ -134,11 +134,11 @@ CLOCHE_API void cloche_manager_leave(cloche_manager *manager, const cloche_sandb
 
 /* --- status --- */
 
-/* Like cloche_status_read(), with an additional member "manager" in the document: id, provider
+/* cloche_status_read() tells of a manager, in the member "manager" of its document: id, provider
  * (that of the defaults), activeSandboxes, activeRuns, waiting, maxConcurrentRuns (null: no limit),
  * promisedMemoryMB, cleanupIntervalMs, lastCleanup, lastError (why a sandbox could not be made or
  * removed; null: that never happened). */
-CLOCHE_API int cloche_manager_status(cloche_manager *manager, cloche_status **ret, cloche_err *err);
+
 /* For a server's liveness check: return true if the manager's thread, if there is one, is alive.
  * False once the cleanup at exit has begun: the manager makes no more sandboxes. */
 CLOCHE_API bool cloche_manager_is_live(cloche_manager *manager);

@@ -25,13 +25,6 @@ typedef struct cloche_sandbox cloche_sandbox;
 /* Receives a warning for the user, one sentence ("cpu limit is not enforced here: ..."). */
 typedef void (*cloche_warning_fn)(const char *text, void *user);
 
-enum cloche_net {
-	CLOCHE_NET_AUTO,    /* the gateway if anything is allowed, else none */
-	CLOCHE_NET_NONE,    /* only the room's own loopback */
-	CLOCHE_NET_GATEWAY, /* through the gateway; an empty allowlist blocks everything */
-	CLOCHE_NET_HOST,    /* the host's, without any policy; provider "subprocess" only */
-};
-
 /* Return a configuration that grants nothing: the host's system read-only, no mounts, no network, a
  * basic environment. NULL if out of memory. */
 CLOCHE_API cloche_sandbox *cloche_sandbox_new(void);
@@ -180,8 +173,6 @@ CLOCHE_API int cloche_sandbox_use_project(
 CLOCHE_API int cloche_sandbox_set_env(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
 
-CLOCHE_API int cloche_sandbox_set_net(cloche_sandbox *sb, enum cloche_net net, cloche_err *err);
-
 /* Set what may be reached. Copied. */
 CLOCHE_API int cloche_sandbox_set_allowlist(
 	cloche_sandbox *sb, const cloche_allowlist *list, cloche_err *err);
@@ -210,15 +201,13 @@ CLOCHE_API int cloche_parse_duration(const char *text, uint64_t *ret_millisecond
 CLOCHE_API int cloche_sandbox_load_environment(cloche_sandbox *sb, const char *const *given,
 	cloche_warning_fn fn, void *user, cloche_err *err);
 
-/* Read a configuration file (see cloche-config(5)) into sb. It is an error if the file refers to an
+/* Read a configuration file (see cloche-config(5)) into sb. NULL: the user's own, if there is one:
+ * config.yaml in $XDG_CONFIG_HOME/cloche or ~/.config/cloche, where CLOCHE_E_DENIED means that it
+ * belongs to another user or others can write it. It is an error if the file refers to an
  * environment variable that is not set. Naming a file is consent to what it asks for; for files
  * that are found in a project see cloche/project.h. */
 CLOCHE_API int cloche_sandbox_load_config(
 	cloche_sandbox *sb, const char *yaml_file, cloche_err *err);
-
-/* Do the same with the user's own file, if there is one: config.yaml in $XDG_CONFIG_HOME/cloche or
- * ~/.config/cloche. CLOCHE_E_DENIED if it belongs to another user or others can write it. */
-CLOCHE_API int cloche_sandbox_load_own_config(cloche_sandbox *sb, cloche_err *err);
 
 #ifdef __cplusplus
 }

@@ -21,18 +21,21 @@ typedef struct cloche_secrets cloche_secrets;
 CLOCHE_API cloche_secrets *cloche_secrets_new(void);
 CLOCHE_API void cloche_secrets_free(cloche_secrets *secrets);
 
-/* Add a secret by its specification NAME[=HOSTVAR]@HOST[,HOST...][:Header[,Header...]]. The value
- * is read from the caller's environment. */
-CLOCHE_API int cloche_secrets_add_from_env(
-	cloche_secrets *secrets, const char *specification, cloche_err *err);
-
-/* Add a secret as NAME=PATH@..., with the value from a file (one trailing newline is removed). */
-CLOCHE_API int cloche_secrets_add_from_file(
-	cloche_secrets *secrets, const char *specification, cloche_err *err);
+/* Add secrets as an option of `cloche run` says, by its name and value:
+ *
+ *   secret       NAME[=HOSTVAR]@HOST[,HOST...][:Header[,Header...]], the value from the caller's
+ *                environment
+ *   secret-file  NAME=PATH@..., the value from a file (one trailing newline is removed)
+ *   aws-secret   @HOST[,HOST...], AWS credentials with the values from the environment variables
+ *                of these names
+ *
+ * CLOCHE_E_USAGE: the option or its value is none of these. CLOCHE_E_CONFIG: there is no value. */
+CLOCHE_API int cloche_secrets_set(
+	cloche_secrets *secrets, const char *name, const char *value, cloche_err *err);
 
 /* Add a secret with the given value. hosts and headers are arrays of patterns that end with NULL.
  * Everything is copied; the caller should wipe value. A value has 8 to 16384 bytes (else
- * CLOCHE_E_CONFIG). If it is empty (also that of the two functions above), nothing is masked: the
+ * CLOCHE_E_CONFIG). If it is empty (also that of cloche_secrets_set()), nothing is masked: the
  * variable inside is set, and empty, and the secret is not counted. */
 CLOCHE_API int cloche_secrets_add(cloche_secrets *secrets, const char *name, const void *value,
 	size_t length, const char *const *hosts, const char *const *headers,
@@ -63,11 +66,6 @@ typedef struct cloche_aws_credential {
  * its own copies. A set may have several, under different names. */
 CLOCHE_API int cloche_secrets_add_aws(
 	cloche_secrets *secrets, const cloche_aws_credential *credential, cloche_err *err);
-
-/* Do the same for "@HOST[,HOST...]", with the values from the environment variables of these
- * names. */
-CLOCHE_API int cloche_secrets_add_aws_from_env(
-	cloche_secrets *secrets, const char *specification, cloche_err *err);
 
 /* An installation of a GitHub App. Arrays end with NULL; all but hosts may be NULL. */
 typedef struct cloche_github_app {

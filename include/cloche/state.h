@@ -42,7 +42,6 @@ CLOCHE_API int cloche_state_open(
 	const cloche_instance *instance, cloche_state **ret, cloche_err *err);
 /* Free the handle. NULL is allowed. */
 CLOCHE_API void cloche_state_close(cloche_state *state);
-CLOCHE_API bool cloche_state_is_recorded(const cloche_state *state);
 
 /* Look up a value. A variable that the sandbox was made with is found only if it was set here. *ret
  * is borrowed until the next call with this handle, and has a NUL after its *ret_length bytes.

@@ -64,21 +64,26 @@ typedef struct cloche_status {
 	const char *cleanup_error; /* "" if there was none */
 	const char *json;          /* one document, with AgentGate's names where it has them
 				    * (cloche-status(1)) */
-	/* Those of cloche_status_ask_places(), without repetitions; NULL after the last. */
+	/* Those that were asked, without repetitions; NULL after the last. */
 	const cloche_place_status *const *places;
 } cloche_status;
 
+typedef struct cloche_manager cloche_manager;
+
 /* Read the status. This measures the running sandboxes twice, 0.2 seconds apart, to find their CPU
- * usage. The caller frees *ret. */
-CLOCHE_API int cloche_status_read(cloche_status **ret, cloche_err *err);
-/* Ask the place of each of these sandboxes (their options "place" and "provider"; one without a
- * place is left out) whether its provider reaches it, and add the answers to the status and to its
- * document. All are asked at once. One that has said nothing for five seconds is told as not
- * answering, and does not hold up the others. Nothing is brought to a place, and no room is made
- * there: cloche_doctor_place() examines one. provider ssh keeps its connection for a minute. At
- * most 64 different places: CLOCHE_E_LIMIT. The sandboxes are borrowed for the call. */
-CLOCHE_API int cloche_status_ask_places(
-	cloche_status *status, const cloche_sandbox *const *sandboxes, size_t n, cloche_err *err);
+ * usage. The caller frees *ret.
+ *
+ * manager: add a member "manager" to the document (cloche/manager.h says what is in it); NULL:
+ * none.
+ *
+ * sandboxes (n of them, borrowed for the call): ask the place of each (their options "place" and
+ * "provider"; one without a place is left out) whether its provider reaches it, and add the answers
+ * to the status and to its document. All are asked at once. One that has said nothing for five
+ * seconds is told as not answering, and does not hold up the others. Nothing is brought to a place,
+ * and no room is made there: cloche_doctor() examines one. provider ssh keeps its connection for a
+ * minute. At most 64 different places: CLOCHE_E_LIMIT. */
+CLOCHE_API int cloche_status_read(cloche_manager *manager, const cloche_sandbox *const *sandboxes,
+	size_t n, cloche_status **ret, cloche_err *err);
 /* Free the status. NULL is allowed. */
 CLOCHE_API void cloche_status_free(cloche_status *status);
 

@@ -89,14 +89,8 @@ CLOCHE_API int cloche_sandbox_shutdown(cloche_sandbox *sb, cloche_err *err);
 CLOCHE_API int cloche_task_set(
 	cloche_task *task, const char *name, const char *value, cloche_err *err);
 
-/* Call fn on the executing thread with each event as one line of JSON (NUL-terminated, without a
- * newline) and its type ("system", "assistant", "user", "result", or another one from the
- * agent). */
-typedef void (*cloche_event_fn)(const char *type, const char *json, void *user);
+/* Call fn on the executing thread with each event of the agent, which is borrowed for the call. */
 CLOCHE_API void cloche_task_on_event(cloche_task *task, cloche_event_fn fn, void *user);
-
-/* Call fn with each event as a parsed event, which is borrowed for the call. */
-CLOCHE_API void cloche_task_on_typed_event(cloche_task *task, cloche_event_typed_fn fn, void *user);
 
 /* Call fn with progress for display, one line at a time: what the agent says, which tool it
  * uses. */
@@ -111,14 +105,13 @@ CLOCHE_API int cloche_task_execute(
 /* Like cloche_run_stop(): return true if the task was executing. The partial result is kept. */
 CLOCHE_API bool cloche_task_stop(cloche_task *task);
 
-/* "success", "timeout", "prompt_too_long", "session_corrupted", "container_failed". */
-CLOCHE_API const char *cloche_outcome_name(enum cloche_outcome outcome);
-/* 0, 124, 3, 4, 1, in the order above. */
-CLOCHE_API int cloche_outcome_exit_status(enum cloche_outcome outcome);
 /* How a task ended. Strings are borrowed until the next execute or free; NULL: there is none. */
 typedef struct cloche_task_result {
 	size_t size; /* of this struct in the library: later versions append members */
 	enum cloche_outcome outcome;
+	/* "success", "timeout", "prompt_too_long", "session_corrupted", "container_failed" */
+	const char *outcome_name;
+	int exit_status;    /* of `cloche agent`: 0, 124, 3, 4, 1, in the same order */
 	const char *detail; /* "cancelled", "out_of_memory" */
 	bool is_error;      /* as in the reply of the context */
 	const char *session_id;
@@ -148,11 +141,6 @@ typedef struct cloche_task_paths {
 	const char *event_log, *network_log;
 } cloche_task_paths;
 CLOCHE_API const cloche_task_paths *cloche_task_paths_of(const cloche_task *task);
-
-/* Load the context as it is now, read-only. The caller frees *ret, which does not change later. Any
- * thread may call this, even while the task executes. CLOCHE_E_NOT_FOUND before the first execution
- * in a new context. */
-CLOCHE_API int cloche_task_session(const cloche_task *task, cloche_session **ret, cloche_err *err);
 
 #ifdef __cplusplus
 }

@@ -370,9 +370,9 @@ static int read_network(struct config *c, yaml_node_t *value, void *into)
 	if (r < 0)
 		return r;
 	if (!on)
-		c->sb->net = CLOCHE_NET_NONE;
-	else if (c->sb->net == CLOCHE_NET_AUTO)
-		c->sb->net = CLOCHE_NET_GATEWAY;
+		c->sb->net = SANDBOX_NET_NONE;
+	else if (c->sb->net == SANDBOX_NET_AUTO)
+		c->sb->net = SANDBOX_NET_GATEWAY;
 	return 0;
 }
 
@@ -484,18 +484,6 @@ int config_ask(const char *name, struct str text, struct asks *ret, cloche_allow
 	return read_document(&c, text);
 }
 
-int cloche_sandbox_load_config(cloche_sandbox *sb, const char *yaml_file, cloche_err *err)
-{
-	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(CONFIG_MAX);
-	int r = fd_read_file(AT_FDCWD, yaml_file, &text, err);
-
-	if (r < 0) {
-		err_wrap(err, r, "configuration");
-		return r;
-	}
-	return config_read(sb, NULL, yaml_file, buf_str(&text), err);
-}
-
 static int config_refuse_own(const char *path, const char *why, struct cloche_err *err)
 {
 	err_set(err, E_DENIED, "%s is not obeyed: %s", path, why);
@@ -525,7 +513,7 @@ static int config_open_own(const char *path, int *ret, struct cloche_err *err)
 	return 1;
 }
 
-int cloche_sandbox_load_own_config(cloche_sandbox *sb, cloche_err *err)
+static int config_load_own(cloche_sandbox *sb, struct cloche_err *err)
 {
 	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(CONFIG_MAX);
 	_cleanup_(freep) char *path = NULL;
@@ -543,4 +531,19 @@ int cloche_sandbox_load_own_config(cloche_sandbox *sb, cloche_err *err)
 	if (r < 0)
 		return err_sys(err, -r, "read %s", path);
 	return config_read(sb, NULL, path, buf_str(&text), err);
+}
+
+int cloche_sandbox_load_config(cloche_sandbox *sb, const char *yaml_file, cloche_err *err)
+{
+	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(CONFIG_MAX);
+	int r;
+
+	if (!yaml_file)
+		return config_load_own(sb, err);
+	r = fd_read_file(AT_FDCWD, yaml_file, &text, err);
+	if (r < 0) {
+		err_wrap(err, r, "configuration");
+		return r;
+	}
+	return config_read(sb, NULL, yaml_file, buf_str(&text), err);
 }

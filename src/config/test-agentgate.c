@@ -70,7 +70,7 @@ static void each_does_what_it_says(void)
 		check_int(
 			read_with(i ? "SANDBOX_NETWORK" : "SANDBOX_NETWORK_MODE", "none", &sb, &a),
 			0);
-		check_int(sb->net, CLOCHE_NET_NONE);
+		check_int(sb->net, SANDBOX_NET_NONE);
 		cloche_sandbox_free(sb);
 		check_int(read_with(i ? "SANDBOX_CPU_LIMIT" : "SANDBOX_CPU_COUNT", "1.5", &sb, &a),
 			0);

@@ -66,7 +66,7 @@ static void test_a_whole_file(void)
 	check(str_eq(secret_reveal(m->value), STR("AKIAIOSFODNN7EXAMPLE")) && !m->spec.headers);
 	check(secret_set_find(sb->secrets->set, STR("AWS_SECRET_ACCESS_KEY")));
 	check(!secret_set_find(sb->secrets->set, STR("AWS_SESSION_TOKEN")));
-	check_int(sb->net, CLOCHE_NET_GATEWAY);
+	check_int(sb->net, SANDBOX_NET_GATEWAY);
 	check(sandbox_wants_gateway(sb));
 	check(sb->limits.memory_bytes == 2ULL << 30 && sb->limits.cpus_milli == 1500 &&
 		sb->limits.pids == 256);
@@ -168,16 +168,16 @@ static void test_ones_own_file(void)
 	_cleanup_(freep) char *folder = fs_join(dir, "own");
 
 	must(folder && setenv("XDG_CONFIG_HOME", folder, 1) == 0);
-	check_int(cloche_sandbox_load_own_config(sb, &err), 0);
+	check_int(cloche_sandbox_load_config(sb, NULL, &err), 0);
 	put_own("limits: {memory: 2g}\nallow: [a.test]\n", 0644);
-	check_int(cloche_sandbox_load_own_config(sb, &err), 0);
+	check_int(cloche_sandbox_load_config(sb, NULL, &err), 0);
 	check(sb->limits.memory_bytes == 2ULL << 30);
 	check_int(cloche_allowlist_count(sb->allowlist), 1);
 	put_own("limits: {memory: 1g}\n", 0646);
-	check_int(cloche_sandbox_load_own_config(sb, &err), -CLOCHE_E_DENIED);
+	check_int(cloche_sandbox_load_config(sb, NULL, &err), -CLOCHE_E_DENIED);
 	check(sb->limits.memory_bytes == 2ULL << 30);
 	put_own("alow: [a.test]\n", 0600);
-	check_int(cloche_sandbox_load_own_config(sb, &err), -CLOCHE_E_CONFIG);
+	check_int(cloche_sandbox_load_config(sb, NULL, &err), -CLOCHE_E_CONFIG);
 	check(strstr(err.message, "/own/cloche/config.yaml:1:1: unknown key"));
 	must(unsetenv("XDG_CONFIG_HOME") == 0);
 }
@@ -334,7 +334,7 @@ static void test_a_key_without_a_value_changes_nothing(void)
 		check_int(load(sb, files[i]), 0);
 		check_z(err.message, "");
 		check(!sandbox_wants_gateway(sb));
-		check_int(sb->net, CLOCHE_NET_AUTO);
+		check_int(sb->net, SANDBOX_NET_AUTO);
 		check(sb->limits.memory_bytes == 0 && sb->limits.cpus_milli == 0);
 		check_int(sb->timeout_ms, 0);
 		check(!sb->secrets && !sb->upstream_dns && !sb->place);
@@ -368,7 +368,7 @@ static void test_network_off_means_off(void)
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
 
 	check_int(load(sb, "network_sandbox: false\n"), 0);
-	check_int(sb->net, CLOCHE_NET_NONE);
+	check_int(sb->net, SANDBOX_NET_NONE);
 }
 
 static void test_place(void)

@@ -19,7 +19,7 @@ enum option_type {
 	OPTION_FD,     /* int, borrowed */
 	OPTION_OPENED, /* int, a descriptor of its own; -1: none */
 	OPTION_ROOT,   /* enum room_root */
-	OPTION_NET,    /* enum cloche_net */
+	OPTION_NET,    /* enum sandbox_net */
 	OPTION_MOUNTS,
 	OPTION_ALLOWLIST,
 	OPTION_SECRETS,

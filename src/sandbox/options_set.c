@@ -110,28 +110,30 @@ static int option_add_secret(cloche_sandbox *sb, const char *value,
 
 int option_secret(cloche_sandbox *sb, const char *value, cloche_err *err)
 {
-	return option_add_secret(sb, value, cloche_secrets_add_from_env, err);
+	return option_add_secret(sb, value, secrets_add_from_env, err);
 }
 
 int option_secret_file(cloche_sandbox *sb, const char *value, cloche_err *err)
 {
-	return option_add_secret(sb, value, cloche_secrets_add_from_file, err);
+	return option_add_secret(sb, value, secrets_add_from_file, err);
 }
 
 int option_aws_secret(cloche_sandbox *sb, const char *value, cloche_err *err)
 {
-	return option_add_secret(sb, value, cloche_secrets_add_aws_from_env, err);
+	return option_add_secret(sb, value, secrets_add_aws_from_env, err);
 }
 
 int option_net(cloche_sandbox *sb, const char *value, cloche_err *err)
 {
 	if (strcmp(value, "none") == 0)
-		return cloche_sandbox_set_net(sb, CLOCHE_NET_NONE, err);
-	if (strcmp(value, "gateway") == 0)
-		return cloche_sandbox_set_net(sb, CLOCHE_NET_GATEWAY, err);
-	if (strcmp(value, "host") == 0)
-		return cloche_sandbox_set_net(sb, CLOCHE_NET_HOST, err);
-	return err_set(err, E_USAGE, "--net is none, gateway or host, not \"%s\"", value);
+		sb->net = SANDBOX_NET_NONE;
+	else if (strcmp(value, "gateway") == 0)
+		sb->net = SANDBOX_NET_GATEWAY;
+	else if (strcmp(value, "host") == 0)
+		sb->net = SANDBOX_NET_HOST;
+	else
+		return err_set(err, E_USAGE, "--net is none, gateway or host, not \"%s\"", value);
+	return 0;
 }
 
 int option_limits(cloche_sandbox *sb, const char *value, cloche_err *err)

@@ -180,14 +180,6 @@ int sandbox_redact(cloche_sandbox *sb, const char *value, struct cloche_err *err
 	return strv_add(&sb->redact, str_make(value, n)) < 0 ? err_nomem(err) : 0;
 }
 
-int cloche_sandbox_set_net(cloche_sandbox *sb, enum cloche_net net, cloche_err *err)
-{
-	if ((unsigned)net > CLOCHE_NET_HOST)
-		return err_set(err, E_USAGE, "unknown network mode %d", (int)net);
-	sb->net = net;
-	return 0;
-}
-
 int cloche_sandbox_set_allowlist(cloche_sandbox *sb, const cloche_allowlist *list, cloche_err *err)
 {
 	cloche_allowlist *copy = allowlist_copy(list);
@@ -480,8 +472,8 @@ int sandbox_set_name(cloche_sandbox *sb, const char *name, cloche_err *err)
 
 bool sandbox_wants_gateway(const cloche_sandbox *sb)
 {
-	if (sb->net != CLOCHE_NET_AUTO)
-		return sb->net == CLOCHE_NET_GATEWAY;
+	if (sb->net != SANDBOX_NET_AUTO)
+		return sb->net == SANDBOX_NET_GATEWAY;
 	if (sb->offline || sb->ask)
 		return true;
 	return sb->allowlist && cloche_allowlist_count(sb->allowlist) > 0;

@@ -19,6 +19,13 @@ struct sandbox_connect_to {
 	uint16_t port, to_port;
 };
 
+enum sandbox_net {
+	SANDBOX_NET_AUTO,    /* the gateway if anything is allowed, else none */
+	SANDBOX_NET_NONE,    /* only the room's own loopback */
+	SANDBOX_NET_GATEWAY, /* through the gateway; an empty allowlist blocks everything */
+	SANDBOX_NET_HOST,    /* the host's, without any policy; provider "subprocess" only */
+};
+
 /* Members come from provider/options.def, by type. */
 #define MEMBER_SIZE(member) uint64_t member;
 #define MEMBER_TIME(member) uint64_t member;
@@ -28,7 +35,7 @@ struct sandbox_connect_to {
 #define MEMBER_FD(member) int member;
 #define MEMBER_OPENED(member) int member;
 #define MEMBER_ROOT(member) enum room_root member;
-#define MEMBER_NET(member) enum cloche_net member;
+#define MEMBER_NET(member) enum sandbox_net member;
 #define MEMBER_ALLOWLIST(member) cloche_allowlist *member;
 #define MEMBER_SECRETS(member) cloche_secrets *member;
 #define MEMBER_MOUNTS(member)                                                                      \

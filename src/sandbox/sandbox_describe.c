@@ -101,7 +101,7 @@ static const char *find_record(const cloche_sandbox *sb)
 
 static const char *find_net(const cloche_sandbox *sb)
 {
-	if (sb->net == CLOCHE_NET_HOST)
+	if (sb->net == SANDBOX_NET_HOST)
 		return "host";
 	return sandbox_wants_gateway(sb) ? "gateway" : "none";
 }

@@ -49,7 +49,7 @@ static bool secret_is_of_use(const cloche_sandbox *sb, const struct secret_spec 
 static bool secrets_are_for_requests(const cloche_sandbox *sb)
 {
 	bool refused = sb->provider && strcmp(sb->provider, PROVIDER_UNSANDBOXED) == 0 &&
-		       sb->net != CLOCHE_NET_HOST;
+		       sb->net != SANDBOX_NET_HOST;
 
 	return !sb->offline && !refused;
 }
@@ -104,7 +104,7 @@ void sandbox_tell_doubtful(const cloche_sandbox *sb, cloche_warning_fn fn, void 
 		if ((spec->role != SECRET_MASKED && spec->role != SECRET_AWS_KEY_ID) ||
 			(network && secret_is_of_use(sb, spec)))
 			continue;
-		if (sb->net == CLOCHE_NET_HOST)
+		if (sb->net == SANDBOX_NET_HOST)
 			snprintf(text, sizeof(text),
 				"the secret %s is of no use: with --net host nothing puts it into "
 				"requests",

@@ -67,7 +67,7 @@ static int secrets_add_stand_in(
 	return add_value(secrets, spec, str_from(value), err);
 }
 
-int cloche_secrets_add_from_env(cloche_secrets *secrets, const char *specification, cloche_err *err)
+int secrets_add_from_env(cloche_secrets *secrets, const char *specification, cloche_err *err)
 {
 	_cleanup_(secret_spec_done) struct secret_spec spec = {0};
 	const char *value;
@@ -91,8 +91,7 @@ int cloche_secrets_add_from_env(cloche_secrets *secrets, const char *specificati
 	return add_value(secrets, &spec, str_from(value), err);
 }
 
-int cloche_secrets_add_from_file(
-	cloche_secrets *secrets, const char *specification, cloche_err *err)
+int secrets_add_from_file(cloche_secrets *secrets, const char *specification, cloche_err *err)
 {
 	_cleanup_(secret_spec_done) struct secret_spec spec = {0};
 	_cleanup_(buf_done_wipedp) struct buf value = BUF_INIT(64 * 1024);
@@ -197,8 +196,7 @@ static int split_hosts(const char *text, char ***ret)
 	return r;
 }
 
-int cloche_secrets_add_aws_from_env(
-	cloche_secrets *secrets, const char *specification, cloche_err *err)
+int secrets_add_aws_from_env(cloche_secrets *secrets, const char *specification, cloche_err *err)
 {
 	_cleanup_(strv_freep) char **hosts = NULL;
 	const char *values[SIGNING_VALUES];
@@ -226,6 +224,18 @@ int cloche_secrets_add_aws_from_env(
 		return -E_CONFIG;
 	}
 	return secrets_add_signing(secrets, NULL, values, (const char *const *)hosts, false, err);
+}
+
+int cloche_secrets_set(
+	cloche_secrets *secrets, const char *name, const char *value, cloche_err *err)
+{
+	if (strcmp(name, "secret") == 0)
+		return secrets_add_from_env(secrets, value, err);
+	if (strcmp(name, "secret-file") == 0)
+		return secrets_add_from_file(secrets, value, err);
+	if (strcmp(name, "aws-secret") == 0)
+		return secrets_add_aws_from_env(secrets, value, err);
+	return err_set(err, E_USAGE, "no option that adds secrets is called \"%s\"", name);
 }
 
 size_t cloche_secrets_count(const cloche_secrets *secrets)

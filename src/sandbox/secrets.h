@@ -31,6 +31,14 @@ _warn_unused_ int secrets_add_signing(cloche_secrets *secrets,
 	const char *const names[SIGNING_VALUES], const char *const values[SIGNING_VALUES],
 	const char *const *hosts, bool allow_foreign_credentials, struct cloche_err *err);
 
+/* As cloche_secrets_set(), for one option each. */
+_warn_unused_ int secrets_add_from_env(
+	cloche_secrets *secrets, const char *specification, struct cloche_err *err);
+_warn_unused_ int secrets_add_from_file(
+	cloche_secrets *secrets, const char *specification, struct cloche_err *err);
+_warn_unused_ int secrets_add_aws_from_env(
+	cloche_secrets *secrets, const char *specification, struct cloche_err *err);
+
 /* Copy a NULL-terminated array (or NULL) in lower case, as neither hosts nor header names are
  * case-sensitive. Return 0 or -ENOMEM. */
 _warn_unused_ int secrets_copy_patterns(const char *const *from, char ***ret);

@@ -119,7 +119,7 @@ static void test_set_by_name(void)
 
 	check(sb->limits.memory_bytes == 512U << 20 && sb->limits.cpus_milli == 500);
 	check(sb->limits.pids == 100 && sb->limits.nofile == 100 && sb->timeout_ms == 30000);
-	check(sb->best_effort && sb->nested && sb->net == CLOCHE_NET_NONE);
+	check(sb->best_effort && sb->nested && sb->net == SANDBOX_NET_NONE);
 	check_z(sb->workspace, "/tmp");
 	check_z(strv_env_get(sb->env, "NAME"), "value");
 	check_z(strv_env_get(sb->env, "TEST_OPTION"), "a-value-of-an-option");

@@ -232,8 +232,7 @@ static int begin_new(cloche_session *s, const char *context_id, struct cloche_er
 /* Check that the context has this name, or give it to one that has none. */
 static int check_name(cloche_session *s, const char *context_id, struct cloche_err *err)
 {
-	const char *own =
-		json_string_value(json_object_get(s->doc, "execution_context_id"));
+	const char *own = json_string_value(json_object_get(s->doc, "execution_context_id"));
 
 	if (strcmp(context_id, own) == 0)
 		return 0;

@@ -82,7 +82,8 @@ static void test_new_context(void)
 
 	check_z(text, "{\n  \"execution_context_id\": \"conversation-1\",\n  \"replies\": []\n}");
 	check_z(cloche_session_info_of(s)->context_id, "conversation-1");
-	check(cloche_session_info_of(s)->model == NULL && cloche_session_info_of(s)->id_for_resume == NULL);
+	check(cloche_session_info_of(s)->model == NULL &&
+		cloche_session_info_of(s)->id_for_resume == NULL);
 	check(cloche_session_info_of(s)->last_successful_response == NULL &&
 		cloche_session_info_of(s)->warning == NULL);
 	check_int(cloche_session_info_of(s)->reply_count, 0);
@@ -98,7 +99,8 @@ static void test_made_ids_differ(void)
 	SESSION(b) = open_ok(NULL);
 
 	check(strncmp(cloche_session_info_of(a)->context_id, "ctx-", 4) == 0);
-	check(strcmp(cloche_session_info_of(a)->context_id, cloche_session_info_of(b)->context_id) != 0);
+	check(strcmp(cloche_session_info_of(a)->context_id,
+		      cloche_session_info_of(b)->context_id) != 0);
 }
 
 static void test_id_must_agree(void)

@@ -32,7 +32,7 @@ static void check_narrow(const cloche_sandbox *sb)
 	expect(sb->mounts_n == 0 && !sb->tools && !sb->tool_path && !sb->opened);
 	expect(!sb->allowlist && !sb->connect_to && !sb->published && !sb->upstream_dns);
 	expect(!sb->secrets && !sb->named_secrets && !sb->redact);
-	expect(sb->net == CLOCHE_NET_AUTO || sb->net == CLOCHE_NET_NONE);
+	expect(sb->net == SANDBOX_NET_AUTO || sb->net == SANDBOX_NET_NONE);
 	expect(!sb->nested && !sb->best_effort && !sb->user && !sb->place);
 	expect(!sb->root_dir && !sb->image && !sb->kept_record);
 	expect(!sb->upstream_ca && !sb->keep_changes && !sb->network_log);

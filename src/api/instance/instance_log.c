@@ -31,7 +31,7 @@ struct cloche_log {
 	int inotify, wake;
 	bool ended; /* nothing will be added: meta.json or the sandbox's end said so */
 	atomic_bool stop;
-	char why[128]; /* what cloche_log_has_gap() said */
+	char why[128]; /* what cloche_log_look() said */
 };
 
 static int open_files(cloche_log *log, struct cloche_err *err)
@@ -95,11 +95,6 @@ void cloche_log_free(cloche_log *log)
 	free(log);
 }
 
-uint32_t cloche_log_number(const cloche_log *log)
-{
-	return log->number;
-}
-
 void cloche_log_stop(cloche_log *log)
 {
 	const uint64_t one = 1;
@@ -122,26 +117,33 @@ static bool instance_log_has_ended(cloche_log *log)
 	return log->ended;
 }
 
-int cloche_log_extent_now(cloche_log *log, cloche_log_extent *ret, cloche_err *err)
-{
-	cloche_log_extent e = {.ended = instance_log_has_ended(log)};
-	int r = execlog_extent(&log->reader, &e.start, &e.end);
-
-	if (r < 0)
-		return err_sys(err, -r, "look at the log");
-	*ret = e;
-	return 0;
-}
-
-bool cloche_log_has_gap(cloche_log *log, uint64_t *ret_bytes, const char **ret_why)
+/* Fill in what could not be logged. */
+static void instance_log_miss(cloche_log *log, cloche_log_state *ret)
 {
 	_cleanup_json_ json_t *meta = execs_meta(log->dir);
 	const char *why = json_string_value(json_object_get(meta, "log_error"));
 
-	snprintf(log->why, sizeof(log->why), "%s", why ? why : "");
-	*ret_why = log->why;
-	*ret_bytes = (uint64_t)json_integer_value(json_object_get(meta, "lost_bytes"));
-	return why != NULL;
+	if (!why)
+		return;
+	snprintf(log->why, sizeof(log->why), "%s", why);
+	ret->missing_why = log->why;
+	ret->missing = (uint64_t)json_integer_value(json_object_get(meta, "lost_bytes"));
+}
+
+int cloche_log_look(cloche_log *log, cloche_log_state *ret, cloche_err *err)
+{
+	cloche_log_state s = {.number = log->number, .ended = instance_log_has_ended(log)};
+	int r;
+
+	if (ret->size == 0)
+		return err_set(err, E_USAGE, "the size of cloche_log_state is not set");
+	s.size = ret->size;
+	r = execlog_extent(&log->reader, &s.start, &s.end);
+	if (r < 0)
+		return err_sys(err, -r, "look at the log");
+	instance_log_miss(log, &s);
+	memcpy(ret, &s, MIN(sizeof(s), s.size));
+	return 0;
 }
 
 int cloche_log_read(cloche_log *log, uint64_t offset, void *buffer, size_t size,

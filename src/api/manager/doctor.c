@@ -30,9 +30,8 @@ static void doctor_tell(void *user, const struct provider_check *p)
 	call_check_fn(d->fn, &check, d->user);
 }
 
-int cloche_doctor(void (*fn)(const cloche_check *check, void *user), void *user, cloche_err *err)
+static int doctor_here(struct doctor *d)
 {
-	struct doctor d = {fn, user, 0};
 	const struct provider *p;
 	struct provider_about about;
 	const char *name;
@@ -40,21 +39,24 @@ int cloche_doctor(void (*fn)(const cloche_check *check, void *user), void *user,
 	for (size_t i = 0; (name = provider_name_at(i)); i++) {
 		p = provider_find(str_from(name), NULL);
 		if (p && p->doctor)
-			p->doctor(doctor_tell, &d);
+			p->doctor(doctor_tell, d);
 	}
 	/* Where native does not work, low walls can be had. */
 	p = provider_find(STR(PROVIDER_LANDLOCK), NULL);
-	return d.broken && provider_about(p, &about, NULL) < 0;
+	return d->broken && provider_about(p, &about, NULL) < 0;
 }
 
-int cloche_doctor_place(const char *provider, const char *place,
+int cloche_doctor(const char *provider, const char *place,
 	void (*fn)(const cloche_check *check, void *user), void *user, cloche_err *err)
 {
 	struct doctor d = {fn, user, 0};
 	const struct provider *p;
 	const char *name;
-	int r = provider_name_choose(provider, &name, err);
+	int r;
 
+	if (!place)
+		return doctor_here(&d);
+	r = provider_name_choose(provider, &name, err);
 	if (r < 0)
 		return r;
 	if (!room_place_is_name(str_from(place)))

@@ -91,6 +91,11 @@ _warn_unused_ int manager_start_thread(cloche_manager *m, struct cloche_err *err
 /* Set whether the manager cleans up when the process exits. */
 _warn_unused_ int manager_set_at_exit(cloche_manager *m, bool wanted, struct cloche_err *err);
 
+/* --- manager_status.c --- */
+
+/* Return what a status says of a manager, or NULL. */
+json_t *manager_status(cloche_manager *m);
+
 /* --- places.c: whether other places answer --- */
 
 struct places;
@@ -105,9 +110,6 @@ void places_free(struct places *p);
 
 /* --- status.c: the status of everything --- */
 
-/* Add a member (taken) to the document. NULL means out of memory, and fails as such. */
-_warn_unused_ int status_add(
-	cloche_status *status, const char *name, json_t *member, struct cloche_err *err);
 /* Return whether cloche's supervisor is there, without which no provider works. */
 bool status_has_supervisor(struct cloche_err *err);
 /* Return a time in UTC in the format of RFC 3339, or JSON null if it is 0. */

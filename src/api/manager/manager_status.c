@@ -31,23 +31,14 @@ static json_t *manager_status_describe(cloche_manager *m)
 		m->error[0] ? json_utf8(str_from(m->error)) : json_null());
 }
 
-int cloche_manager_status(cloche_manager *m, cloche_status **ret, cloche_err *err)
+json_t *manager_status(cloche_manager *m)
 {
-	cloche_status *s = NULL;
 	json_t *member;
-	int r = cloche_status_read(&s, err);
 
-	if (r < 0)
-		return r;
 	pthread_mutex_lock(&m->lock);
 	member = manager_status_describe(m);
 	pthread_mutex_unlock(&m->lock);
-	r = status_add(s, "manager", member, err);
-	if (r < 0)
-		cloche_status_free(s);
-	else
-		*ret = s;
-	return r;
+	return member;
 }
 
 bool cloche_manager_is_live(cloche_manager *m)

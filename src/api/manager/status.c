@@ -303,57 +303,61 @@ static int write_document(struct status *s, struct cloche_err *err)
 	return s->json ? 0 : err_nomem(err);
 }
 
-int status_add(cloche_status *told, const char *name, json_t *member, struct cloche_err *err)
+/* Add a member (taken) to the document. */
+static int status_add(struct status *s, const char *name, json_t *member, struct cloche_err *err)
 {
-	struct status *s = container_of(told, struct status, told);
-
-	return json_object_set_new(s->document, name, member) < 0 ? err_nomem(err)
-								  : write_document(s, err);
+	return json_object_set_new(s->document, name, member) < 0 ? err_nomem(err) : 0;
 }
 
-int cloche_status_read(cloche_status **ret, cloche_err *err)
+static int status_look(struct status *s, struct cloche_err *err)
 {
-	struct status *s = calloc(1, sizeof(*s));
-	int r;
+	int r = look_at_providers(s, err);
 
-	if (!s)
-		return err_nomem(err);
-	r = look_at_providers(s, err);
 	if (r == 0)
 		r = instance_list(false, on_sandbox, NULL, s, err);
 	if (r == 0 && s->no_memory)
 		r = err_nomem(err);
 	if (r == 0)
 		r = look_at_cleanup(s, err);
-	if (r == 0) {
-		look_first(s);
-		r = look_again(s, err);
-	}
-	if (r == 0) {
-		tell(s);
-		s->document = status_describe(s);
-		r = write_document(s, err);
-	}
 	if (r < 0)
-		cloche_status_free(&s->told);
-	else
-		*ret = &s->told;
-	return r;
+		return r;
+	look_first(s);
+	r = look_again(s, err);
+	if (r < 0)
+		return r;
+	tell(s);
+	s->document = status_describe(s);
+	return 0;
 }
 
-int cloche_status_ask_places(
-	cloche_status *told, const cloche_sandbox *const *sandboxes, size_t n, cloche_err *err)
+static int status_ask(
+	struct status *s, const cloche_sandbox *const *sandboxes, size_t n, struct cloche_err *err)
 {
-	struct status *s = container_of(told, struct status, told);
-	struct places *places = NULL;
-	int r = places_ask(sandboxes, n, &places, err);
+	int r = places_ask(sandboxes, n, &s->places, err);
 
 	if (r < 0)
 		return r;
-	places_free(s->places);
-	s->places = places;
-	told->places = places_list(places);
-	return status_add(told, "places", places_describe(places), err);
+	s->told.places = places_list(s->places);
+	return status_add(s, "places", places_describe(s->places), err);
+}
+
+int cloche_status_read(cloche_manager *manager, const cloche_sandbox *const *sandboxes, size_t n,
+	cloche_status **ret, cloche_err *err)
+{
+	struct status *s = calloc(1, sizeof(*s));
+	int r = s ? status_look(s, err) : err_nomem(err);
+
+	if (r == 0 && manager)
+		r = status_add(s, "manager", manager_status(manager), err);
+	if (r == 0 && n > 0)
+		r = status_ask(s, sandboxes, n, err);
+	if (r == 0)
+		r = write_document(s, err);
+	if (r == 0)
+		*ret = &s->told;
+	else if (s)
+		cloche_status_free(&s->told);
+	return r;
 }
 
 void cloche_status_free(cloche_status *told)

@@ -14,7 +14,7 @@ static json_t *status_of(cloche_manager *m, cloche_status **ret)
 {
 	json_t *all;
 
-	must(cloche_manager_status(m, ret, &err) == 0);
+	must(cloche_status_read(m, NULL, 0, ret, &err) == 0);
 	all = json_loads((*ret)->json, 0, NULL);
 	must(all);
 	return all;

@@ -134,11 +134,6 @@ void cloche_state_close(cloche_state *state)
 	free(state);
 }
 
-bool cloche_state_is_recorded(const cloche_state *state)
-{
-	return state->home.recorded;
-}
-
 static const struct state_table *table_of(const cloche_state *state, enum cloche_state_part part)
 {
 	return part == CLOCHE_STATE_ENV ? &state->s.env : &state->s.storage;

@@ -12,6 +12,7 @@
 #include "api/run/run.h"
 #include "base/base64.h"
 #include "base/rand.h"
+#include "base/sized.h"
 
 #include <stdio.h>
 
@@ -87,11 +88,12 @@ static int put_request(cloche_run *run, const char *nonce, struct str code)
 	return r == 0 ? buf_add_str(b, code) : r;
 }
 
-/* Give the run what the driver reads, and what is needed to parse its answer. context: NULL, or its
- * name. */
-static int add_code(cloche_run *run, const struct code_runtime *runtime, enum cloche_code_kind kind,
-	const char *context, struct str code, struct cloche_err *err)
+/* Give the run what the driver reads, and what is needed to parse its answer. */
+static int add_code(cloche_run *run, const struct code_runtime *runtime, const cloche_code *c,
+	struct cloche_err *err)
 {
+	const struct str code = str_make(c->text, c->length);
+	const char *context = c->context;
 	char nonce[CODE_NONCE_BYTES + 1] = "";
 
 	if (code.n > CLOCHE_CODE_MAX)
@@ -103,7 +105,7 @@ static int add_code(cloche_run *run, const struct code_runtime *runtime, enum cl
 	if (!run->code || (context && !run->code->call))
 		return err_nomem(err);
 	run->code->runtime = runtime;
-	run->code->kind = kind;
+	run->code->kind = c->kind;
 	run->code->json = BUF_INIT((size_t)8 * CODE_ALL_MAX);
 	run->code->printed[0] = run->code->printed[1] = BUF_INIT(CODE_PRINTED_MAX);
 	rand_id(nonce, CODE_NONCE_BYTES);
@@ -127,19 +129,27 @@ static int add_code(cloche_run *run, const struct code_runtime *runtime, enum cl
 	return 0;
 }
 
-int cloche_run_new_code(const cloche_sandbox *sb, const char *name, enum cloche_code_kind kind,
-	const void *code, size_t length, cloche_run **ret, cloche_err *err)
+static int code_take(cloche_code *to, const cloche_code *from, struct cloche_err *err)
+{
+	*to = (cloche_code)CLOCHE_CODE_INIT;
+	return sized_take(to, sizeof(*to), from, "cloche_code", err);
+}
+
+int cloche_run_new_code(
+	const cloche_sandbox *sb, const cloche_code *code, cloche_run **ret, cloche_err *err)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
 	_cleanup_(cloche_run_freep) cloche_run *run = NULL;
 	_cleanup_(strv_freep) char **argv = NULL;
 	const struct code_runtime *runtime;
 	const char *program;
-	int r;
+	cloche_code c;
+	int r = copy ? code_take(&c, code, err) : err_nomem(err);
 
-	if (!copy)
-		return err_nomem(err);
-	r = find_runtime(name, kind, &runtime, err);
+	if (r == 0 && c.context)
+		r = err_set(err, E_USAGE, "a context is in an existing sandbox");
+	if (r == 0)
+		r = find_runtime(c.runtime ? c.runtime : "shell", c.kind, &runtime, err);
 	if (r == 0)
 		r = cloche_sandbox_add_command(copy, runtime->argv[0], &program, err);
 	if (r < 0)
@@ -151,7 +161,7 @@ int cloche_run_new_code(const cloche_sandbox *sb, const char *name, enum cloche_
 		return err_nomem(err);
 	r = run_new_take(TAKE_PTR(copy), argv, &run, err);
 	if (r == 0)
-		r = add_code(run, runtime, kind, NULL, str_make(code, length), err);
+		r = add_code(run, runtime, &c, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(run);
@@ -170,36 +180,6 @@ static int runtime_of(const cloche_instance *instance, enum cloche_code_kind kin
 		return r;
 	name = copy->info.runtime;
 	return find_runtime(name[0] ? name : "shell", kind, ret, err);
-}
-
-/* Make a run of code in the sandbox. context: NULL, or its name. */
-static int new_code_there(const cloche_instance *instance, const struct code_runtime *runtime,
-	enum cloche_code_kind kind, const char *context, struct str code, cloche_run **ret,
-	struct cloche_err *err)
-{
-	_cleanup_(cloche_run_freep) cloche_run *run = NULL;
-	int r = cloche_run_new_in(instance, runtime->argv, &run, err);
-
-	if (r == 0 && context && strv_add(&run->argv, STR("context")) < 0)
-		r = err_nomem(err);
-	if (r == 0)
-		r = add_code(run, runtime, kind, context, code, err);
-	if (r == 0)
-		*ret = TAKE_PTR(run);
-	return r;
-}
-
-int cloche_run_new_code_in(const cloche_instance *instance, const char *name,
-	enum cloche_code_kind kind, const void *code, size_t length, cloche_run **ret,
-	cloche_err *err)
-{
-	const struct code_runtime *runtime;
-	int r = name ? find_runtime(name, kind, &runtime, err)
-		     : runtime_of(instance, kind, &runtime, err);
-
-	return r < 0 ? r
-		     : new_code_there(
-			       instance, runtime, kind, NULL, str_make(code, length), ret, err);
 }
 
 /* Use the named runtime, else that of the context, else that of the sandbox. */
@@ -224,18 +204,37 @@ static int runtime_of_context(const cloche_instance *instance, const char *conte
 	return find_runtime(name ? name : has, CLOCHE_CODE_CELL, ret, err);
 }
 
-int cloche_run_new_code_context(const cloche_instance *instance, const char *context,
-	const char *name, enum cloche_code_kind kind, const void *code, size_t length,
-	cloche_run **ret, cloche_err *err)
+static int find_runtime_there(const cloche_instance *instance, const cloche_code *c,
+	const struct code_runtime **ret, struct cloche_err *err)
 {
+	int r;
+
+	if (!c->context)
+		return c->runtime ? find_runtime(c->runtime, c->kind, ret, err)
+				  : runtime_of(instance, c->kind, ret, err);
+	r = context_check_name(c->context, err);
+	return r < 0 ? r : runtime_of_context(instance, c->context, c->runtime, ret, err);
+}
+
+int cloche_run_new_code_in(
+	const cloche_instance *instance, const cloche_code *code, cloche_run **ret, cloche_err *err)
+{
+	_cleanup_(cloche_run_freep) cloche_run *run = NULL;
 	const struct code_runtime *runtime;
-	int r = context_check_name(context, err);
+	cloche_code c;
+	int r = code_take(&c, code, err);
 
 	if (r == 0)
-		r = runtime_of_context(instance, context, name, &runtime, err);
-	return r < 0 ? r
-		     : new_code_there(
-			       instance, runtime, kind, context, str_make(code, length), ret, err);
+		r = find_runtime_there(instance, &c, &runtime, err);
+	if (r == 0)
+		r = cloche_run_new_in(instance, runtime->argv, &run, err);
+	if (r == 0 && c.context && strv_add(&run->argv, STR("context")) < 0)
+		r = err_nomem(err);
+	if (r == 0)
+		r = add_code(run, runtime, &c, err);
+	if (r == 0)
+		*ret = TAKE_PTR(run);
+	return r;
 }
 
 uint8_t code_driver_arg(const cloche_run *run)

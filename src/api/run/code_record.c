@@ -57,7 +57,7 @@ static int describe(const cloche_run *run, struct buf *b)
 	const struct code_call *call = run->code->call;
 	struct jsonout o = {.b = b};
 	size_t n;
-	const char *value = cloche_code_result(run, 0, "text", &n);
+	const char *value = cloche_code_result(run, 0, "text", &n, NULL);
 
 	jsonout_open(&o, NULL, '{');
 	jsonout_number(&o, "exec", call ? call->number : result->number);

@@ -26,22 +26,17 @@ static struct code_part *find_part(const cloche_run *run, size_t i, const char *
 }
 
 const void *cloche_code_result(
-	const cloche_run *run, size_t i, const char *type, size_t *ret_length)
+	const cloche_run *run, size_t i, const char *type, size_t *ret_length, bool *ret_cut)
 {
 	struct code_part *part = find_part(run, i, type);
 
 	*ret_length = 0;
+	if (ret_cut)
+		*ret_cut = part && part->cut;
 	if (!part || (part->type != CODE_TEXT && buf_len(&part->data) == 0))
 		return NULL;
 	*ret_length = buf_len(&part->data);
 	return buf_cstr(&part->data);
-}
-
-bool cloche_code_result_cut(const cloche_run *run, size_t i, const char *type)
-{
-	const struct code_part *part = find_part(run, i, type);
-
-	return part && part->cut;
 }
 
 /* --- as one document --- */
@@ -58,10 +53,12 @@ static void put_binary(struct jsonout *o, const char *key, struct str data)
 
 static void put_result(struct jsonout *o, const cloche_run *run, size_t i)
 {
+	bool cut[CODE_TYPES];
+
 	jsonout_open(o, NULL, '{');
 	for (enum code_type t = 0; t < CODE_TYPES; t++) {
 		size_t n;
-		const char *p = cloche_code_result(run, i, code_types[t], &n);
+		const char *p = cloche_code_result(run, i, code_types[t], &n, &cut[t]);
 
 		if (!p)
 			continue;
@@ -74,7 +71,7 @@ static void put_result(struct jsonout *o, const cloche_run *run, size_t i)
 	}
 	jsonout_open(o, "cut", '[');
 	for (enum code_type t = 0; t < CODE_TYPES; t++)
-		if (cloche_code_result_cut(run, i, code_types[t]))
+		if (cut[t])
 			jsonout_text(o, NULL, code_types[t]);
 	jsonout_close(o, ']');
 	jsonout_close(o, '}');

@@ -43,7 +43,7 @@ struct cloche_run {
 	bool has_timeout;
 	uint64_t timeout_ms;
 	bool detached, keep_input;
-	bool held; /* the command waits for the network to be accepted */
+	bool held;           /* the command waits for the network to be accepted */
 	uint64_t log_tail;   /* bytes at the end of its log; UINT64_MAX: all */
 	char detach_keys[2]; /* [0] is 0: none */
 	bool detach_begun;   /* the first of them was typed */

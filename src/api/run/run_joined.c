@@ -37,13 +37,13 @@ static int hand_on(cloche_run *run, int pieces, struct cloche_err *err)
  * print later. */
 static int hand_on_rest(cloche_run *run, struct cloche_err *err)
 {
-	cloche_log_extent e;
-	int r = cloche_log_extent_now(run->log, &e, err);
+	cloche_log_state s = {.size = sizeof(s)};
+	int r = cloche_log_look(run->log, &s, err);
 
 	if (r < 0)
 		return r;
 	do
-		r = run->log_at < e.end ? hand_on(run, 1, err) : 0;
+		r = run->log_at < s.end ? hand_on(run, 1, err) : 0;
 	while (r > 0);
 	return r;
 }
@@ -97,7 +97,7 @@ static void on_started(void *user, const struct ctl_exec_started *m)
 static int find_command(cloche_run *run, enum sandbox_life *ret_life, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
-	cloche_log_extent e = {0};
+	cloche_log_state s = {.size = sizeof(s)};
 	int r = instance_open_entry(run->in, &entry, err);
 
 	if (r < 0)
@@ -107,8 +107,8 @@ static int find_command(cloche_run *run, enum sandbox_life *ret_life, struct clo
 	*ret_life = entry.life;
 	r = cloche_log_open(run->in, run->join, &run->log, err);
 	if (r == 0)
-		r = cloche_log_extent_now(run->log, &e, err);
-	run->log_at = e.end - MIN(e.end, run->log_tail);
+		r = cloche_log_look(run->log, &s, err);
+	run->log_at = s.end - MIN(s.end, run->log_tail);
 	return r;
 }
 

@@ -91,6 +91,7 @@ static int transfer(void *user, cloche_err *e)
 static void start_one(struct one *o, int i)
 {
 	char text[96], context[16];
+	cloche_code code;
 	const char *argv[] = {"sh", "-c", text, NULL};
 	cloche_sandbox *sb = NULL;
 
@@ -105,8 +106,9 @@ static void start_one(struct one *o, int i)
 	} else if (i < RUNS + EXECS + CALLS) {
 		snprintf(context, sizeof(context), "c%d", i % CONTEXTS);
 		snprintf(text, sizeof(text), "print('x') or %d", i);
-		must(cloche_run_new_code_context(box, context, "python", CLOCHE_CODE_EXPRESSION,
-			     text, strlen(text), &o->run, &err) == 0);
+		code = (cloche_code){sizeof(code), "python", CLOCHE_CODE_EXPRESSION, text,
+			strlen(text), context};
+		must(cloche_run_new_code_in(box, &code, &o->run, &err) == 0);
 	} else {
 		must(cloche_job_start(transfer, o, &o->job, &err) == 0);
 		return;
@@ -136,7 +138,7 @@ static void check_one(const struct one *o, int r)
 		else
 			check_str(str_make(end->stdout_data, end->stdout_length), want);
 	} else {
-		const char *value = cloche_code_result(o->run, 0, "text", &n);
+		const char *value = cloche_code_result(o->run, 0, "text", &n, NULL);
 
 		snprintf(want, sizeof(want), "%d", i);
 		check(value && strcmp(value, want) == 0);
@@ -350,10 +352,11 @@ static void test_a_talk(void)
 static void test_input_that_cannot_be_written(void)
 {
 	const char *argv[] = {"true", NULL};
+	const cloche_code code = {sizeof(code), "shell", CLOCHE_CODE_PROGRAM, "true", 4, NULL};
 	cloche_run *run = NULL;
 	size_t taken;
 
-	must(cloche_run_new_code_in(box, "shell", CLOCHE_CODE_PROGRAM, "true", 4, &run, &err) == 0);
+	must(cloche_run_new_code_in(box, &code, &run, &err) == 0);
 	check_int(cloche_run_write_input(run, "x", 1, &taken, &err), -E_USAGE);
 	cloche_run_free(run);
 	must(cloche_run_new_in(box, argv, &run, &err) == 0);

@@ -178,7 +178,7 @@ static int make_room(const cloche_sandbox *sb, bool kept, const struct network_l
 	ret->root = sb->root;
 	/* A run of one command can avoid the cost of an overlay (docs/design/roots.md). */
 	ret->overlay = kept || sb->keep_changes || sandbox_is_recorded(sb);
-	ret->net = sb->net == CLOCHE_NET_HOST  ? ROOM_NET_HOST
+	ret->net = sb->net == SANDBOX_NET_HOST ? ROOM_NET_HOST
 		   : sandbox_wants_gateway(sb) ? ROOM_NET_GATEWAY
 					       : ROOM_NET_NONE;
 	r = add_user(sb, ret, err);
@@ -265,7 +265,7 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 
 	*net = (struct network){0};
 	room_spec_init(&room);
-	if (r == 0 && sb->offline && sb->net == CLOCHE_NET_NONE)
+	if (r == 0 && sb->offline && sb->net == SANDBOX_NET_NONE)
 		r = err_set(err, E_USAGE,
 			"--offline answers requests, and --net none leaves nobody to ask: "
 			"leave out one of them");

@@ -43,7 +43,7 @@ int agent_add_hosts(
 {
 	int r = 0;
 
-	if (sb->net == CLOCHE_NET_NONE || sb->net == CLOCHE_NET_HOST)
+	if (sb->net == SANDBOX_NET_NONE || sb->net == SANDBOX_NET_HOST)
 		return 0;
 	if (!sb->allowlist)
 		sb->allowlist = cloche_allowlist_new();

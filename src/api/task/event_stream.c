@@ -13,7 +13,7 @@ struct cloche_event_stream {
 	struct lines lines;
 	struct agent_transcript said;
 	uint64_t events, skipped;
-	cloche_event_typed_fn on_event;
+	cloche_event_fn on_event;
 	void *on_event_user;
 	char *extra, *response;
 	cloche_event_result result;
@@ -21,7 +21,7 @@ struct cloche_event_stream {
 	struct cloche_err *err; /* of the call under way */
 };
 
-cloche_event_stream *cloche_event_stream_new(cloche_event_typed_fn fn, void *user)
+cloche_event_stream *cloche_event_stream_new(cloche_event_fn fn, void *user)
 {
 	cloche_event_stream *stream = calloc(1, sizeof(*stream));
 
@@ -47,7 +47,7 @@ void cloche_event_stream_free(cloche_event_stream *stream)
 	free(stream);
 }
 
-JOB_TELL1(tell_stream, cloche_event_typed_fn, cloche_event *)
+JOB_TELL1(tell_stream, cloche_event_fn, cloche_event *)
 
 static int event_stream_take(struct str line, void *data)
 {

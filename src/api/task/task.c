@@ -154,12 +154,6 @@ void cloche_task_on_event(cloche_task *task, cloche_event_fn fn, void *user)
 	task->on_event_user = user;
 }
 
-void cloche_task_on_typed_event(cloche_task *task, cloche_event_typed_fn fn, void *user)
-{
-	task->on_typed_event = fn;
-	task->on_typed_event_user = user;
-}
-
 void cloche_task_on_progress(cloche_task *task, cloche_warning_fn fn, void *user)
 {
 	task->on_progress = fn;
@@ -173,8 +167,7 @@ void cloche_task_on_warning(cloche_task *task, cloche_warning_fn fn, void *user)
 }
 
 JOB_TELL1(tell_text, cloche_warning_fn, const char *)
-JOB_TELL1(tell_typed_event, cloche_event_typed_fn, cloche_event *)
-JOB_TELL2(tell_event, cloche_event_fn, const char *, const char *)
+JOB_TELL1(tell_event, cloche_event_fn, cloche_event *)
 
 /* Report the first line of text as progress, cut, without anything that a terminal would obey. */
 static void progress(cloche_task *task, const char *mark, struct str text)
@@ -226,29 +219,16 @@ static void show(cloche_task *task, const struct agent_event *e)
 		progress(task, "", STR("the API did not answer, trying again"));
 }
 
-static int tell_typed(cloche_task *task, const struct agent_event *e, struct cloche_err *err)
-{
-	_cleanup_(cloche_event_freep) cloche_event *event = NULL;
-	int r = task->on_typed_event ? event_new(e, &event, err) : 0;
-
-	if (event)
-		tell_typed_event(task->on_typed_event, event, task->on_typed_event_user);
-	return r;
-}
-
 static int tell(cloche_task *task, const struct agent_event *e, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf json = BUF_INIT(LINES_MAX_DEFAULT * 6ULL);
-	_cleanup_(freep) char *type = NULL;
+	_cleanup_(cloche_event_freep) cloche_event *event = NULL;
+	int r;
 
 	show(task, e);
-	if (!task->on_event)
-		return tell_typed(task, e, err);
-	type = str_dup(e->type_name);
-	if (!type || json_text_write(&json, e->raw, 0) < 0 || !buf_cstr(&json))
-		return err_nomem(err);
-	tell_event(task->on_event, type, buf_data(&json), task->on_event_user);
-	return tell_typed(task, e, err);
+	r = task->on_event ? event_new(e, &event, err) : 0;
+	if (event)
+		tell_event(task->on_event, event, task->on_event_user);
+	return r;
 }
 
 static int on_stdout_line(struct str line, void *data)
@@ -489,14 +469,4 @@ bool cloche_task_stop(cloche_task *task)
 		(void)cloche_run_stop(run);
 	atomic_fetch_sub(&task->run_users, 1);
 	return true;
-}
-
-const char *cloche_outcome_name(enum cloche_outcome outcome)
-{
-	return agent_outcome_name((enum agent_outcome)outcome);
-}
-
-int cloche_outcome_exit_status(enum cloche_outcome outcome)
-{
-	return agent_outcome_exit_status((enum agent_outcome)outcome);
 }

@@ -27,9 +27,8 @@ struct cloche_task {
 	char *event_log, *network_log; /* paths; the files may not exist */
 	char *usage_extra;             /* of told.usage */
 	cloche_event_fn on_event;
-	cloche_event_typed_fn on_typed_event;
 	cloche_warning_fn on_progress, on_warning;
-	void *on_event_user, *on_typed_event_user, *on_progress_user, *on_warning_user;
+	void *on_event_user, *on_progress_user, *on_warning_user;
 
 	atomic_uint phase; /* enum task_phase */
 	/* of the current execution, or of the last one */

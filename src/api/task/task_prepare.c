@@ -213,8 +213,8 @@ static int task_give_nothing_up(cloche_task *task, cloche_sandbox *sb, struct cl
 	const char *value = strv_env_get(sb->env, key->env);
 	int r = 0;
 
-	if (sb->net == CLOCHE_NET_HOST)
-		sb->net = CLOCHE_NET_AUTO;
+	if (sb->net == SANDBOX_NET_HOST)
+		sb->net = SANDBOX_NET_AUTO;
 	if (value && *value)
 		r = agent_mask_key(sb, key, key->hosts, value, err);
 	if (r == 0 && value)
@@ -256,7 +256,7 @@ static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_e
 
 static int set_logs(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
-	if (sb->network_log || sb->net == CLOCHE_NET_HOST)
+	if (sb->network_log || sb->net == SANDBOX_NET_HOST)
 		return 0;
 	sb->network_log = strdup(task->network_log);
 	sb->network_log_json = fs_join(session_dir(task->session), "network-sandbox.jsonl");

@@ -16,7 +16,8 @@ int task_note_start(
 		return 0;
 	jsonout_open(&o, "agent", '{');
 	jsonout_text(&o, "driver", task->driver->name);
-	jsonout_text(&o, "model", task->model ? task->model : cloche_session_info_of(task->session)->model);
+	jsonout_text(&o, "model",
+		task->model ? task->model : cloche_session_info_of(task->session)->model);
 	jsonout_number(&o, "bytes", prompt.n);
 	jsonout_str(&o, "prompt", str_prefix(prompt, MAX_PROMPT));
 	jsonout_close(&o, '}');

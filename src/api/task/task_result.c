@@ -85,6 +85,8 @@ static int task_tell(cloche_task *task, struct cloche_err *err)
 
 	*told = (cloche_task_result){.size = sizeof(*told),
 		.outcome = (enum cloche_outcome)task->outcome,
+		.outcome_name = agent_outcome_name(task->outcome),
+		.exit_status = agent_outcome_exit_status(task->outcome),
 		.detail = agent_detail_name(task->detail),
 		.is_error = task->is_error,
 		.response = task->response,
@@ -132,9 +134,4 @@ const cloche_task_paths *cloche_task_paths_of(const cloche_task *task)
 const cloche_task_result *cloche_task_result_of(const cloche_task *task)
 {
 	return &task->told;
-}
-
-int cloche_task_session(const cloche_task *task, cloche_session **ret, cloche_err *err)
-{
-	return cloche_session_load(session_dir(task->session), ret, err);
 }

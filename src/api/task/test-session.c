@@ -42,7 +42,8 @@ static void test_a_context_is_made_and_locked(void)
 	check_int(cloche_session_update_or_add_reply(
 			  other, &(cloche_session_reply)CLOCHE_SESSION_REPLY_INIT, &err),
 		-CLOCHE_E_DENIED);
-	check(cloche_session_info_of(other)->model == NULL && cloche_session_info_of(other)->reply_count == 0);
+	check(cloche_session_info_of(other)->model == NULL &&
+		cloche_session_info_of(other)->reply_count == 0);
 	cloche_session_free(other);
 	cloche_session_free(session);
 	check_int(cloche_session_open(dir, "d", &other, &err), -CLOCHE_E_USAGE);

@@ -87,7 +87,7 @@ static void make_task(struct one *o)
 	if (cloche_sandbox_create_task(o->sb, NULL, NULL, path, NULL, 0, &o->task, &o->err) < 0 ||
 		cloche_task_set(o->task, "agent-binary", program, &o->err) < 0)
 		tap_bail(__FILE__, __LINE__, o->err.message);
-	cloche_task_on_typed_event(o->task, on_event, o);
+	cloche_task_on_event(o->task, on_event, o);
 }
 
 static void end_one(struct one *o, int r)
@@ -109,7 +109,7 @@ static void check_idle(cloche_manager *m)
 {
 	cloche_status *s = NULL;
 
-	must(cloche_manager_status(m, &s, &err) == 0);
+	must(cloche_status_read(m, NULL, 0, &s, &err) == 0);
 	check(strstr(s->json, "\"activeRuns\": 0"));
 	check(strstr(s->json, "\"waiting\": 0"));
 	check(strstr(s->json, "\"promisedMemoryMB\": 0"));
@@ -135,7 +135,7 @@ static void test_two_hundred_in_one_loop(void)
 	int set = epoll_create1(EPOLL_CLOEXEC), left = TASKS, victims = 0;
 	int threads = count_in("/proc/self/task"); /* the manager has one */
 
-	must(sb && cloche_sandbox_set_net(sb, CLOCHE_NET_NONE, &err) == 0 &&
+	must(sb && cloche_sandbox_set(sb, "net", "none", &err) == 0 &&
 		cloche_sandbox_set(sb, "limits", "best-effort", &err) == 0);
 	set_memory(sb, 16 << 20);
 	set_max_runs(m, AT_ONCE);
@@ -198,7 +198,7 @@ static void test_a_shutdown_is_a_job_too(void)
 	int set = epoll_create1(EPOLL_CLOEXEC), left = HANGING;
 	cloche_job *last = NULL, *never;
 
-	must(sb && cloche_sandbox_set_net(sb, CLOCHE_NET_NONE, &err) == 0);
+	must(sb && cloche_sandbox_set(sb, "net", "none", &err) == 0);
 	must(cloche_sandbox_startup(sb, &err) == 0);
 	for (int i = 0; i < HANGING; i++) {
 		all[i] = (struct one){.number = i, .sb = sb, .prompt = "hang\n"};

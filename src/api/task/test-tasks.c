@@ -23,7 +23,7 @@ static cloche_sandbox *new_sandbox(void)
 {
 	cloche_sandbox *sb = cloche_sandbox_new();
 
-	must(sb && cloche_sandbox_set_net(sb, CLOCHE_NET_NONE, NULL) == 0);
+	must(sb && cloche_sandbox_set(sb, "net", "none", NULL) == 0);
 	return sb;
 }
 
@@ -164,7 +164,7 @@ static void *work(void *user)
 		int r = create(w->sb, w->context, 0, &task, &err);
 
 		if (r == 0) {
-			cloche_task_on_typed_event(task, on_event, w);
+			cloche_task_on_event(task, on_event, w);
 			r = execute(task, w->prompt, &err);
 			if (r < 0)
 				w->refused++;
@@ -254,7 +254,7 @@ static void test_one_execute_at_a_time(void)
 
 	must(cloche_sandbox_startup(w.sb, &err) == 0);
 	task = w.task = create_ok(w.sb, "once", 0);
-	cloche_task_on_typed_event(task, on_event, &w);
+	cloche_task_on_event(task, on_event, &w);
 	check(!cloche_task_stop(task));
 	must(pthread_create(&w.thread, NULL, work_once, &w) == 0);
 	for (int k = 0; !atomic_load(&w.began) && k < 3000; k++)
