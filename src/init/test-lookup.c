@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,34 +108,63 @@ static pid_t sleeper(int ready)
 	return pid;
 }
 
-/* Whether it is a process of this program. Another program may get the number of one that ended. */
-static bool is_alive(pid_t pid)
+/* When a process began, in ticks since the machine started; 0 if it has ended. Its number may be
+ * another's then, even that of a process of this program in another run. */
+static unsigned long long began(pid_t pid)
 {
-	char path[64], text[256] = "", name[17];
+	char path[64], text[512] = "", state;
+	unsigned long long at = 0;
+	const char *name_end;
 	ssize_t n;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return 0;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
-	must(prctl(PR_GET_NAME, name) == 0);
-	return n > 0 && strstr(text, name) && !strstr(text, ") Z ");
+	name_end = n > 0 ? strrchr(text, ')') : NULL;
+	if (!name_end ||
+		sscanf(name_end + 1,
+			" %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+			"%*d %llu",
+			&state, &at) != 2)
+		return 0;
+	return state == 'Z' ? 0 : at;
+}
+
+struct member {
+	pid_t pid;
+	unsigned long long began;
+};
+
+static struct member next_member(int ready)
+{
+	struct member m;
+
+	must(read(ready, &m.pid, sizeof(m.pid)) == sizeof(m.pid));
+	m.began = began(m.pid);
+	must(m.began);
+	return m;
+}
+
+static bool is_alive(const struct member *m)
+{
+	return began(m->pid) == m->began;
 }
 
 /* The leader, a child of it, one that left the session and kept its parent; and a stranger. */
 static void a_tree_is_its_session_and_descent(void)
 {
 	struct proc p = {0};
-	pid_t found[3] = {0}, stranger;
+	struct member found[3], stranger;
 	int fds[2];
 
 	must(pipe(fds) == 0);
 	fflush(stdout);
-	stranger = sleeper(fds[1]);
-	must(read(fds[0], &found[0], sizeof(pid_t)) == sizeof(pid_t));
+	must(sleeper(fds[1]) > 0);
+	stranger = next_member(fds[0]);
 	p.pid = fork();
 	if (p.pid == 0) {
 		setsid();
@@ -152,17 +180,17 @@ static void a_tree_is_its_session_and_descent(void)
 			pause();
 	}
 	for (int i = 0; i < 3; i++)
-		must(read(fds[0], &found[i], sizeof(pid_t)) == sizeof(pid_t));
+		found[i] = next_member(fds[0]);
 	tree_signal(&p, SIGKILL);
 	must(waitpid(p.pid, NULL, 0) == p.pid);
 	for (int i = 0; i < 3; i++) {
-		for (int turn = 0; is_alive(found[i]) && turn < 5000; turn++)
+		for (int turn = 0; is_alive(&found[i]) && turn < 5000; turn++)
 			usleep(1000);
-		check(!is_alive(found[i]));
+		check(!is_alive(&found[i]));
 	}
-	check(is_alive(stranger));
-	kill(stranger, SIGKILL);
-	waitpid(stranger, NULL, 0);
+	check(is_alive(&stranger));
+	kill(stranger.pid, SIGKILL);
+	waitpid(stranger.pid, NULL, 0);
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -176,7 +204,7 @@ enum { MANY = 4300 };
 /* However many there are. */
 static void a_large_tree_ends(void)
 {
-	static pid_t found[MANY];
+	static struct member found[MANY];
 	struct proc p = {0};
 	int fds[2], alive = 0;
 
@@ -193,15 +221,15 @@ static void a_large_tree_ends(void)
 	}
 	close(fds[1]);
 	for (int i = 0; i < MANY; i++)
-		must(read(fds[0], &found[i], sizeof(pid_t)) == sizeof(pid_t));
+		found[i] = next_member(fds[0]);
 	close(fds[0]);
 	tree_signal(&p, SIGKILL);
 	must(waitpid(p.pid, NULL, 0) == p.pid);
 	for (int i = 0; i < MANY; i++) {
-		for (int turn = 0; alive == 0 && is_alive(found[i]) && turn < 60000; turn++)
+		for (int turn = 0; alive == 0 && is_alive(&found[i]) && turn < 60000; turn++)
 			usleep(1000);
-		if (is_alive(found[i])) {
-			kill(found[i], SIGKILL);
+		if (is_alive(&found[i])) {
+			kill(found[i].pid, SIGKILL);
 			alive++;
 		}
 	}
