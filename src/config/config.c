@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MODEL_VARIABLE "ANTHROPIC_MODEL"
+
 enum { CONFIG_MAX = 1 << 20 };
 
 int config_bad(struct config *c, const yaml_node_t *at, const char *what)
@@ -111,7 +113,7 @@ static const char *config_other_name(struct str name)
 		const char *other, *here;
 	} names[] = {{"environment", "env"}, {"cpu", "cpus"}, {"hosts", "scopes"},
 		{"tmpfs", "tmpfs_size"}, {"volumes", "mounts"}, {"publish", "ports"},
-		{"dns", "upstream_dns"}, {"network", "network_sandbox"}};
+		{"dns", "upstream_dns"}, {"model", "default_model"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (str_eq(name, str_from(names[i].other)))
@@ -376,6 +378,32 @@ static int read_network(struct config *c, yaml_node_t *value, void *into)
 	return 0;
 }
 
+static const struct config_key network_keys[] = {
+	{"sandbox_enabled", read_network, config_ask_network},
+};
+
+/* As Airut's service has it. */
+static int read_network_map(struct config *c, yaml_node_t *value, void *into)
+{
+	return config_walk(c, value, network_keys, ARRAY_SIZE(network_keys), into);
+}
+
+static int ask_network_map(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	return config_ask_walk(c, value, network_keys, ARRAY_SIZE(network_keys));
+}
+
+/* The agents of which Airut knows take their model from a variable. */
+static int read_model(struct config *c, yaml_node_t *value, void *into)
+{
+	_cleanup_(freep) char *model = NULL;
+	int r = config_plain(c, value, &model);
+
+	if (r < 0 || config_passes(c, MODEL_VARIABLE))
+		return r;
+	return cloche_sandbox_set_env(c->sb, MODEL_VARIABLE, model, c->err);
+}
+
 /* Reads a text, as the option takes it, or a list. */
 static int read_dns(struct config *c, yaml_node_t *value, void *into)
 {
@@ -422,6 +450,8 @@ static const struct config_key top_keys[] = {
 	{"signing_credentials", .kind = &config_signing},
 	{"github_app_credentials", .kind = &config_github},
 	{"network_sandbox", read_network, config_ask_network},
+	{"network", read_network_map, ask_network_map},
+	{"default_model", read_model, config_ask_nothing},
 	{"upstream_dns", read_dns, NULL},
 	{"place", config_place, NULL},
 	{"resource_limits", config_read_limits, config_ask_limits},

@@ -25,7 +25,10 @@
 
 enum { FILE_MAX = 1 << 20, ACCOUNT_MAX = 65536 };
 
-static const char *const places[] = {".cloche", ".airut"};
+/* The first that is there counts. */
+static const struct {
+	const char *place, *name;
+} places[] = {{".cloche", "sandbox.yaml"}, {".airut", "sandbox.yaml"}, {".airut", "airut.yaml"}};
 
 static int found_refuse(struct cloche_err *err, const char *path, const char *why)
 {
@@ -135,16 +138,18 @@ static int read_own(
 	return r < 0 ? err_sys(err, -r, "read %s", path) : 1;
 }
 
-static int read_place(int dirfd, const char *place, struct found *f, struct cloche_err *err)
+static int read_place(
+	int dirfd, const char *place, const char *name, struct found *f, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = -1;
 	int r = open_own(dirfd, place, place, S_IFDIR, &fd, err);
 
 	if (r > 0)
-		r = read_own(fd, place, FOUND_CONFIG, &f->config, err);
+		r = read_own(fd, place, name, &f->config, err);
 	if (r <= 0)
 		return r;
 	f->place = place;
+	f->name = name;
 	r = read_own(fd, place, FOUND_ALLOWLIST, &f->allowlist, err);
 	f->has_allowlist = r > 0;
 	return r < 0 ? r : 1;
@@ -169,7 +174,7 @@ static int read_places(int dirfd, const char *dir, struct found *f, struct cloch
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(places) && r == 0; i++)
-		r = read_place(dirfd, places[i], f, err);
+		r = read_place(dirfd, places[i].place, places[i].name, f, err);
 	if (r <= 0)
 		return r;
 	if (fstat(dirfd, &st) < 0)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The files of a project that cloche looks for by itself: sandbox.yaml and, beside it,
- * network-allowlist.yaml, in .cloche or else in .airut of one directory. They are only proposals of
- * their author. */
+ * network-allowlist.yaml, in .cloche or else in .airut of one directory. In .airut, airut.yaml
+ * counts where there is no sandbox.yaml. They are only proposals of their author. */
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
 
-#define FOUND_CONFIG "sandbox.yaml"
 #define FOUND_ALLOWLIST "network-allowlist.yaml"
 
 struct found {
 	int fd;            /* of the directory (O_PATH) */
 	char *dir;         /* its real path */
 	const char *place; /* ".cloche" or ".airut" */
+	const char *name;  /* of the file in it whose text is config */
 	bool has_allowlist;
 	struct buf config, allowlist;
 	char hash[SHA256_HEX_MAX]; /* of the place and of the bytes of both */

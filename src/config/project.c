@@ -73,7 +73,7 @@ static int read_asks(struct project_read *p, struct cloche_err *err)
 {
 	int r;
 
-	p->config_name = fs_join(p->found.place, FOUND_CONFIG);
+	p->config_name = fs_join(p->found.place, p->found.name);
 	p->allow = cloche_allowlist_new();
 	if (!p->config_name || !p->allow)
 		return err_nomem(err);

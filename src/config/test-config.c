@@ -358,6 +358,14 @@ static void test_container_env(void)
 	check_z(strv_env_get(sb->env, "GH_TOKEN"), "t");
 	check_z(strv_env_get(sb->env, "KEY"), "k");
 	check(!strv_env_get(sb->env, "OTHER"));
+	check_int(
+		load(sb, "timeout: 300\nnetwork: {sandbox_enabled: false}\ndefault_model: opus\n"),
+		0);
+	check_int(sb->timeout_ms, 300000);
+	check_int(sb->net, SANDBOX_NET_NONE);
+	check_z(strv_env_get(sb->env, "ANTHROPIC_MODEL"), "opus");
+	check(load(sb, "network: {sandbox_enable: false}\n") < 0);
+	check(strstr(err.message, "unknown key \"sandbox_enable\""));
 	unsetenv("TEST_TOKEN");
 	check(load(sb, yaml) < 0);
 	check(strstr(err.message, "TEST_TOKEN is not set"));
