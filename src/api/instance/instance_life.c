@@ -151,6 +151,16 @@ int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void 
 	return r;
 }
 
+/* Whether it has ended in order. If its supervisor is about to leave, wait for that. */
+static bool instance_has_ended(const cloche_instance *instance)
+{
+	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
+
+	return instance_wait_settled(instance, PATIENCE) &&
+	       sandbox_open(instance->base, instance->id, &entry, NULL) == 0 &&
+	       entry.life == SANDBOX_ENDED;
+}
+
 int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
@@ -171,6 +181,11 @@ int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, clo
 	client_free(client);
 	if (r == 0)
 		(void)instance_wait_settled(instance, PATIENCE);
+	/* It may have ended by itself before it could answer. */
+	if (r == -E_INTERNAL && instance_has_ended(instance)) {
+		err_clear(err);
+		return 0;
+	}
 	return r < 0 ? err_wrap(err, r, "stop %s", instance->id) : r;
 }
 

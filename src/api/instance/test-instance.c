@@ -485,6 +485,33 @@ static void test_labels_and_names_are_checked(void)
 	cloche_sandbox_free(sb);
 }
 
+/* Its supervisor ends while it is asked to. */
+static void test_stop_while_it_ends_by_itself(void)
+{
+	const char *argv[] = {"sleep", NULL, NULL};
+	cloche_run_options o = CLOCHE_RUN_OPTIONS_INIT;
+
+	o.detached = true;
+	for (int i = 0; i < 40; i++) {
+		cloche_sandbox *sb = cloche_sandbox_new();
+		cloche_instance *once = NULL;
+		cloche_run *run = NULL;
+		char time[32];
+
+		snprintf(time, sizeof(time), "0.%03d", i / 4);
+		argv[1] = time;
+		must(sb && cloche_run_new(sb, argv, &run, &err) == 0 &&
+			cloche_run_set_options(run, &o, &err) == 0);
+		check_int(cloche_run_execute(run, &err), 0);
+		must(cloche_instance_open(cloche_run_result(run)->id, &once, &err) == 0);
+		cloche_run_free(run);
+		check_int(cloche_instance_stop(once, 1000, &err), 0);
+		check_int(cloche_instance_remove(once, false, &err), 0);
+		cloche_instance_free(once);
+		cloche_sandbox_free(sb);
+	}
+}
+
 int main(void)
 {
 	struct cloche_err why = CLOCHE_ERR_INIT;
@@ -509,6 +536,7 @@ int main(void)
 	run_test(test_leave_leaves_it_running);
 	run_test(test_keys_detach);
 	run_test(test_ends);
+	run_test(test_stop_while_it_ends_by_itself);
 	cloche_instance_free(box);
 	(void)fs_remove_tree(AT_FDCWD, base);
 	(void)fs_remove_tree(AT_FDCWD, runtime);
