@@ -123,8 +123,9 @@ struct sandbox_options {
 	bool keeps_workdir;           /* the working directory is /workspace unless one is given */
 	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;
 	bool verbose, quiet, events, debug, allow_unsandboxed, detach;
-	const char *from; /* create: the log to start from */
-	const char *to;   /* create: the last entry to replay */
+	char detach_keys[3]; /* [0] is 0: none */
+	const char *from;    /* create: the log to start from */
+	const char *to;      /* create: the last entry to replay */
 };
 
 /* The library's options: those of every sandbox, and those of some commands only. */

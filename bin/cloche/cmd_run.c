@@ -6,6 +6,7 @@
 #include "planted.h"
 #include "refusals.h"
 
+#include <cloche/instance.h>
 #include <cloche/run.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,6 +22,56 @@ static int run_run_detached(struct sandbox_options *o, cloche_run *run, cloche_e
 
 	cloche_run_on_warning(run, warn, NULL);
 	return foreground_detach(run, &f, err);
+}
+
+/* The sandbox of a command that has ended, and what remains to be said of it. */
+static int run_end_left(const struct sandbox_options *o, cloche_instance *i, cloche_err *err)
+{
+	const char *id = cloche_instance_id(i);
+	int r = cloche_instance_stop(i, 0, err); /* it is ending: files come back, a record ends */
+
+	if (r < 0)
+		return r;
+	if (!o->quiet)
+		refusals_say(refusals_open(id, false), id, false);
+	json_decref(planted_say(id));
+	return cloche_instance_remove(i, false, err);
+}
+
+/* Start the command in a sandbox that does not need us, and join it. */
+static int run_run_leavable(struct sandbox_options *o, cloche_run *run, cloche_err *err)
+{
+	const struct foreground f = {.tty = foreground_has_tty(o->tty && isatty(STDIN_FILENO),
+					     o->no_tty || o->interactive || o->json || o->events),
+		.interactive = true,
+		.joined = true,
+		.again = "cloche attach"};
+	const cloche_result *end = cloche_run_result(run);
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
+	_cleanup_(run_freep) cloche_run *joined = NULL;
+	cloche_run_options set = CLOCHE_RUN_OPTIONS_INIT;
+	bool ran = false;
+	int r, status = 0;
+
+	if (!f.tty)
+		return wrong_usage(err,
+			"\"cloche run --detach\" starts a command without a terminal",
+			"run: --detach-keys are typed on a terminal, and the command has none");
+	cloche_run_on_warning(run, warn, NULL);
+	r = foreground_start(run, &f, err);
+	if (r)
+		return r;
+	r = cloche_instance_open(end->id, &i, err);
+	if (r == 0)
+		r = cloche_run_new_joining(i, end->number, &joined, err);
+	set.detach_keys = o->detach_keys;
+	if (r == 0)
+		r = cloche_run_set_options(joined, &set, err);
+	if (r == 0)
+		status = foreground_run(joined, &f, &ran);
+	if (ran)
+		r = run_end_left(o, i, err);
+	return r < 0 ? r : status;
 }
 
 int run_run_attached(struct sandbox_options *o, cloche_run *run)
@@ -104,6 +155,9 @@ static int run_check(const struct sandbox_options *o, cloche_err *err)
 			o->json     ? "--json"
 			: o->detach ? "--detach"
 				    : "--tty");
+	if (o->detach_keys[0] && o->detach)
+		return wrong_usage(err, "\"cloche attach\" has such keys, too",
+			"run: --detach-keys are for a command that has this terminal");
 	if (!o->detach && sandbox_options_given(o, "ask"))
 		return run_check_ask(o, err);
 	if (o->detach && o->network_log_live)
@@ -130,6 +184,8 @@ static int main_run(void *ctx, const struct operands *operands, cloche_err *err)
 		r = cloche_run_new(o->sb, (const char *const *)operands->v, &run, err);
 	if (r < 0)
 		return r;
+	if (o->detach_keys[0])
+		return run_run_leavable(o, run, err);
 	return o->detach ? run_run_detached(o, run, err) : run_run_attached(o, run);
 }
 
@@ -138,6 +194,10 @@ static const struct option options[] = {
 		"return at once and print the id; the output goes to a log, which stays until\n"
 		"\"cloche rm\"",
 		.at = offsetof(struct sandbox_options, detach)},
+	{"detach-keys", 0, "KEYS",
+		"two keys that leave the command running, for example ctrl-p,ctrl-q;\n"
+		"\"cloche attach\" comes back",
+		set_detach_keys, .at = offsetof(struct sandbox_options, detach_keys)},
 	{"events", 0, NULL, "print output, refusals and the result as JSON Lines, as they come",
 		.at = offsetof(struct sandbox_options, events)},
 	{0},

@@ -189,13 +189,10 @@ int foreground_set_env(cloche_run *run, const char *text, cloche_err *err)
 	return r;
 }
 
-int foreground_detach(cloche_run *run, const struct foreground *f, cloche_err *err)
+int foreground_start(cloche_run *run, const struct foreground *f, cloche_err *err)
 {
-	char number[16];
-	const char *id;
 	const cloche_result *end = cloche_run_result(run);
 	cloche_run_options set = CLOCHE_RUN_OPTIONS_INIT;
-	bool ok;
 	int r;
 
 	set.detached = true;
@@ -205,12 +202,22 @@ int foreground_detach(cloche_run *run, const struct foreground *f, cloche_err *e
 	r = cloche_run_set_options(run, &set, err);
 	if (r == 0)
 		r = cloche_run_execute(run, err);
-	if (r < 0)
+	if (r < 0 || !end->start_failure[0])
 		return r;
-	if (end->start_failure[0]) {
-		say("%s", end->start_failure);
-		return end->exit_code;
-	}
+	say("%s", end->start_failure);
+	return end->exit_code;
+}
+
+int foreground_detach(cloche_run *run, const struct foreground *f, cloche_err *err)
+{
+	char number[16];
+	const char *id;
+	const cloche_result *end = cloche_run_result(run);
+	bool ok;
+	int r = foreground_start(run, f, err);
+
+	if (r)
+		return r;
 	id = end->id;
 	snprintf(number, sizeof(number), "%u", end->number);
 	if (f->no_output)

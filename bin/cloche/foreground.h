@@ -39,9 +39,13 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran);
 /* Set a variable of the command: NAME=VALUE. */
 int foreground_set_env(cloche_run *run, const char *text, cloche_err *err);
 
-/* Start the command without waiting for its end, and print its number, or, if it has a sandbox of
- * its own, the id of that; with no_output, both as JSON. interactive: its input stays open. Of f
- * only tty, interactive, no_output and stays count. Return the exit status, or a negative code. */
+/* Start the command without waiting for its end. Of f only tty and interactive count. Return 0, its
+ * exit status if it could not be started (which is printed), or a negative code. */
+int foreground_start(cloche_run *run, const struct foreground *f, cloche_err *err);
+
+/* Do the same, and print its number, or, if it has a sandbox of its own, the id of that; with
+ * no_output, both as JSON. interactive: its input stays open. Of f no_output and stays count, too.
+ * Return the exit status, or a negative code. */
 int foreground_detach(cloche_run *run, const struct foreground *f, cloche_err *err);
 
 /* The keys that detach from a command with a terminal. */
