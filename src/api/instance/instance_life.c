@@ -152,7 +152,7 @@ int cloche_instance_create(const cloche_sandbox *sb, cloche_warning_fn fn, void 
 }
 
 /* Whether it has ended in order. If its supervisor is about to leave, wait for that. */
-static bool instance_has_ended(const cloche_instance *instance)
+static bool life_is_over(const cloche_instance *instance)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
 
@@ -182,7 +182,7 @@ int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, clo
 	if (r == 0)
 		(void)instance_wait_settled(instance, PATIENCE);
 	/* It may have ended by itself before it could answer. */
-	if (r == -E_INTERNAL && instance_has_ended(instance)) {
+	if (r == -E_INTERNAL && life_is_over(instance)) {
 		err_clear(err);
 		return 0;
 	}
