@@ -14,24 +14,24 @@ struct home_options {
 	json_t *documents;
 };
 
-static void home_put_row(const char *name, const char *size, const char *used, const char *project,
-	struct home_options *o)
+static void home_put_row(const char *name, const char *size, const char *caches, const char *used,
+	const char *project, struct home_options *o)
 {
 	char row[4096 + 512];
 
-	snprintf(row, sizeof(row), "%-48s %-11s %-9s %s", name, size, used, project);
+	snprintf(row, sizeof(row), "%-48s %-11s %-11s %-9s %s", name, size, caches, used, project);
 	o->failed |= !put_row(row);
 }
 
 static void home_add_document(const cloche_home *home, struct home_options *o)
 {
-	json_t *one = json_pack("{s:o, s:o, s:o, s:o, s:I, s:b, s:I, s:b}", "name",
+	json_t *one = json_pack("{s:o, s:o, s:o, s:o, s:I, s:b, s:I, s:b, s:I}", "name",
 		json_bytes(home->name, strlen(home->name)), "agent",
 		json_bytes(home->agent, strlen(home->agent)), "project",
 		json_bytes(home->project, strlen(home->project)), "dir",
 		json_bytes(home->dir, strlen(home->dir)), "bytes", (json_int_t)home->bytes,
 		"partly", home->partly, "used_usec", (json_int_t)home->used_usec, "in_use",
-		home->in_use);
+		home->in_use, "cache_bytes", (json_int_t)home->cache_bytes);
 
 	o->failed |= json_array_append_new(o->documents, one) < 0;
 }
@@ -39,19 +39,20 @@ static void home_add_document(const cloche_home *home, struct home_options *o)
 static void home_on_one(const cloche_home *home, void *user)
 {
 	struct home_options *o = user;
-	char bytes[32], size[40], used[32];
+	char bytes[32], size[40], caches[32], used[32];
 
 	if (o->json) {
 		home_add_document(home, o);
 		return;
 	}
 	if (!o->any)
-		home_put_row("NAME", "SIZE", "USED", "PROJECT", o);
+		home_put_row("NAME", "SIZE", "CACHES", "USED", "PROJECT", o);
 	o->any = true;
 	format_size(home->bytes, bytes, sizeof(bytes));
 	snprintf(size, sizeof(size), "%s%s", home->partly ? ">" : "", bytes);
+	format_size(home->cache_bytes, caches, sizeof(caches));
 	format_age(home->used_usec, used, sizeof(used));
-	home_put_row(home->name, size, home->in_use ? "now" : used,
+	home_put_row(home->name, size, caches, home->in_use ? "now" : used,
 		*home->project ? home->project : "-", o);
 }
 

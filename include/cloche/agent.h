@@ -50,6 +50,7 @@ typedef struct cloche_home {
 	uint64_t bytes;      /* of the files in it */
 	bool partly;         /* they are more: it has too many files to look at them all */
 	bool in_use;
+	uint64_t cache_bytes; /* of bytes: caches of npm, pip, cargo, go and their kin */
 } cloche_home;
 
 typedef void (*cloche_home_fn)(const cloche_home *home, void *user);

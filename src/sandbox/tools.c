@@ -57,7 +57,7 @@ static int ask(const cloche_sandbox *sb, struct asking *ret, struct cloche_err *
 	return 0;
 }
 
-static int append_dir(cloche_sandbox *sb, const char *dir, struct cloche_err *err)
+int sandbox_add_path(cloche_sandbox *sb, const char *dir, struct cloche_err *err)
 {
 	char *joined;
 
@@ -94,7 +94,7 @@ static int apply(cloche_sandbox *sb, const struct toolchain *t, struct cloche_er
 				.found = true},
 			err);
 	for (char *const *d = t->dirs; r == 0 && d && *d; d++)
-		r = append_dir(sb, *d, err);
+		r = sandbox_add_path(sb, *d, err);
 	for (char *const *v = t->vars; r == 0 && v && *v; v++)
 		r = add_variable(sb, *v, err);
 	for (char *const *note = t->notes; r == 0 && note && *note; note++)

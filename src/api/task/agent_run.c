@@ -107,6 +107,23 @@ static int agent_refuse_covered(const struct agent_start *s, struct cloche_err *
 	return 0;
 }
 
+/* Where `npm install -g` and `pip install` put programs, since the system's places are closed. */
+static int agent_open_prefixes(struct agent_start *s, struct cloche_err *err)
+{
+	static const struct {
+		const char *name, *value;
+	} variables[] = {{"HOME", HOMES_INSIDE}, {"npm_config_prefix", HOMES_INSIDE "/.local"},
+		/* Debian's pip refuses its own --user otherwise. */
+		{"PIP_BREAK_SYSTEM_PACKAGES", "1"}};
+	int r = sandbox_add_path(s->sb, HOMES_INSIDE "/.local/bin", err);
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(variables); i++)
+		if (i == 0 || !strv_env_get(s->sb->env, variables[i].name))
+			r = cloche_sandbox_set_env(
+				s->sb, variables[i].name, variables[i].value, err);
+	return r;
+}
+
 static int agent_add_home(struct agent_start *s, bool fresh, struct cloche_err *err)
 {
 	const char *project = s->sb->workspace ? s->sb->workspace : "";
@@ -138,7 +155,7 @@ static int agent_add_home(struct agent_start *s, bool fresh, struct cloche_err *
 			.found = true,
 			.unobeyed = true},
 		err);
-	return r < 0 ? r : cloche_sandbox_set_env(s->sb, "HOME", HOMES_INSIDE, err);
+	return r < 0 ? r : agent_open_prefixes(s, err);
 }
 
 /* --- variables and credentials --- */

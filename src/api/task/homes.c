@@ -293,17 +293,33 @@ int homes_open(const struct agent_driver *d, const char *project, cloche_warning
 /* --- listing and removing --- */
 
 struct homes_count {
-	uint64_t bytes;
+	uint64_t bytes, caches;
 	bool partly;
 };
+
+/* Whether a path in a home is a cache's: what programs keep so that they need not fetch it again.
+ */
+static bool homes_is_cache(const char *path)
+{
+	static const char *const caches[] = {".cache", ".npm", ".yarn", ".local/share/pnpm",
+		".cargo/registry", ".cargo/git", "go/pkg/mod", ".m2/repository", ".gradle/caches"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(caches); i++)
+		if (fs_below(path, caches[i]))
+			return true;
+	return false;
+}
 
 static int homes_count_entry(void *user, const struct fswalk_entry *e)
 {
 	struct homes_count *c = user;
 	struct stat st;
 
-	if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		c->bytes += (uint64_t)st.st_blocks * 512;
+		if (homes_is_cache(e->path))
+			c->caches += (uint64_t)st.st_blocks * 512;
+	}
 	return e->type == DT_DIR ? FSWALK_INTO : 0;
 }
 
@@ -356,6 +372,7 @@ static int homes_tell(int homes, const char *path, const char *name, cloche_home
 	home.project = project;
 	home.bytes = count.bytes;
 	home.partly = count.partly;
+	home.cache_bytes = count.caches;
 	fn(&home, user);
 	return 0;
 }
