@@ -155,8 +155,8 @@ bool sandbox_is_recorded(const cloche_sandbox *sb);
  * they are long. code_arg: index of the argument in whose place CTL_CODE is shown; 0: none. */
 char *sandbox_describe_command(const char *const *argv, size_t code_arg);
 
-/* tools.c. Add a directory inside to the PATH: in front of the system's, behind those that were added
- * before. */
+/* tools.c. Add a directory inside to the PATH: in front of the system's, behind those that were
+ * added before. */
 _warn_unused_ int sandbox_add_path(cloche_sandbox *sb, const char *dir, struct cloche_err *err);
 
 /* Call fn (may be NULL) with a sentence for each secret that no rule lets out, for a network log
