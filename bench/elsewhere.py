@@ -46,7 +46,7 @@ def timed(argv, env):
 def multiplexed(place):
     """A connection that `ssh` shares from now on, as cloche's provider does; returns the command's beginning."""
     path = place.path("peer-master")
-    subprocess.run(["ssh", "-MNf", "-o", "ControlPath=" + path, "there"], env=place.env, check=True, stdin=subprocess.DEVNULL,
+    subprocess.run(["ssh", "-MNf", "-o", "ClearAllForwardings=yes", "-o", "ControlPath=" + path, "there"], env=place.env, check=True, stdin=subprocess.DEVNULL,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return ["ssh", "-o", "ControlPath=" + path, "there"]
 
