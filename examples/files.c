@@ -6,8 +6,7 @@
 
 static bool print(const char *name, const cloche_file_stat *st, void *user)
 {
-	printf("%s %04o %llu %s\n", cloche_node_type_name(st->type), st->mode,
-		(unsigned long long)st->size, name);
+	printf("%s %04o %llu %s\n", st->type_name, st->mode, (unsigned long long)st->size, name);
 	return true;
 }
 

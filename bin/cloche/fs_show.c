@@ -72,10 +72,10 @@ static json_t *stat_json(const cloche_file_stat *st)
 
 	snprintf(mode, sizeof(mode), "%04o", st->mode);
 	format_time(st, time, sizeof(time));
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "type",
-		cloche_node_type_name(st->type), "mode", mode, "size", (json_int_t)st->size, "uid",
-		(json_int_t)st->uid, "gid", (json_int_t)st->gid, "links", (json_int_t)st->links,
-		"inode", (json_int_t)st->inode, "mtime", time);
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s}", "type", st->type_name, "mode",
+		mode, "size", (json_int_t)st->size, "uid", (json_int_t)st->uid, "gid",
+		(json_int_t)st->gid, "links", (json_int_t)st->links, "inode", (json_int_t)st->inode,
+		"mtime", time);
 }
 
 static void print_name(const char *name, bool escaped)
@@ -200,8 +200,8 @@ int fs_stat(const struct fs_request *q)
 		format_time(&st, time, sizeof(time));
 		printf("type: %s\nmode: %04o\nsize: %llu\nuid: %u\ngid: %u\nlinks: %llu\n"
 		       "mtime: %s\n",
-			cloche_node_type_name(st.type), st.mode, (unsigned long long)st.size,
-			st.uid, st.gid, (unsigned long long)st.links, time);
+			st.type_name, st.mode, (unsigned long long)st.size, st.uid, st.gid,
+			(unsigned long long)st.links, time);
 		if (target) {
 			fputs("target: ", stdout);
 			print_name(target, isatty(STDOUT_FILENO));
@@ -236,7 +236,7 @@ static void fs_watch_ready(void *user)
 static bool fs_show_on_event(const cloche_files_event *event, void *user)
 {
 	struct watching *w = user;
-	const char *change = cloche_files_change_name(event->change);
+	const char *change = event->change_name;
 
 	if (w->o->json) {
 		json_t *line = json_object();

@@ -81,10 +81,10 @@ typedef struct cloche_file_stat {
 	uint64_t device, inode; /* equal for two names of one file */
 	int64_t mtime_sec;      /* since 1970 */
 	uint32_t mtime_nsec;
+	/* "file", "directory", "symlink", "fifo", "socket", "char-device", "block-device"; never
+	 * freed. */
+	const char *type_name;
 } cloche_file_stat;
-
-/* "file", "directory", "symlink", "fifo", "socket", "char-device", "block-device". */
-CLOCHE_API const char *cloche_node_type_name(enum cloche_node_type type);
 
 /* If follow is true, examine the target of a symbolic link, else the link itself. */
 CLOCHE_API int cloche_files_stat(
@@ -207,11 +207,10 @@ typedef struct cloche_files_event {
 	bool is_directory;
 	uint32_t cookie;  /* 0: none */
 	const char *path; /* relative to what is watched, "" for itself; borrowed */
+	/* "created", "modified", "written", "changed", "deleted", "moved-from", "moved-to", "gone",
+	 * "overflow"; never freed. */
+	const char *change_name;
 } cloche_files_event;
-
-/* "created", "modified", "written", "changed", "deleted", "moved-from", "moved-to", "gone",
- * "overflow". */
-CLOCHE_API const char *cloche_files_change_name(enum cloche_files_change change);
 
 /* Report changes of a file, or of the entries of a directory (recursive: of everything below it).
  * Return 0 when fn returns false or the watched object is gone; cloche_files_cancel() ends it too.

@@ -5,19 +5,11 @@
 
 #include <string.h>
 
-const char *cloche_node_type_name(enum cloche_node_type type)
-{
-	static const char *const names[] = {
-		"file", "directory", "symlink", "fifo", "socket", "char-device", "block-device"};
-
-	return (unsigned)type < ARRAY_SIZE(names) ? names[type] : "unknown";
-}
-
 _Static_assert((int)CLOCHE_FILES_OVERFLOW == (int)FILES_OVERFLOW &&
 		       FILES_OVERFLOW + 1 == FILES_CHANGE_END_,
 	"the worker's changes are the public ones");
 
-const char *cloche_files_change_name(enum cloche_files_change change)
+static const char *change_name(enum cloche_files_change change)
 {
 	static const char *const names[] = {"created", "modified", "written", "changed", "deleted",
 		"moved-from", "moved-to", "gone", "overflow"};
@@ -31,15 +23,19 @@ static bool fill_stat(cloche_file_stat *ret, const struct files_stat *m)
 	static const struct {
 		mode_t bits;
 		enum cloche_node_type type;
-	} types[] = {{S_IFREG, CLOCHE_NODE_FILE}, {S_IFDIR, CLOCHE_NODE_DIRECTORY},
-		{S_IFLNK, CLOCHE_NODE_SYMLINK}, {S_IFIFO, CLOCHE_NODE_FIFO},
-		{S_IFSOCK, CLOCHE_NODE_SOCKET}, {S_IFCHR, CLOCHE_NODE_CHAR_DEVICE},
-		{S_IFBLK, CLOCHE_NODE_BLOCK_DEVICE}};
+		const char *name;
+	} types[] = {{S_IFREG, CLOCHE_NODE_FILE, "file"},
+		{S_IFDIR, CLOCHE_NODE_DIRECTORY, "directory"},
+		{S_IFLNK, CLOCHE_NODE_SYMLINK, "symlink"}, {S_IFIFO, CLOCHE_NODE_FIFO, "fifo"},
+		{S_IFSOCK, CLOCHE_NODE_SOCKET, "socket"},
+		{S_IFCHR, CLOCHE_NODE_CHAR_DEVICE, "char-device"},
+		{S_IFBLK, CLOCHE_NODE_BLOCK_DEVICE, "block-device"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		if ((m->mode & S_IFMT) != types[i].bits)
 			continue;
 		*ret = (cloche_file_stat){.type = types[i].type,
+			.type_name = types[i].name,
 			.mode = m->mode & 07777,
 			.uid = m->uid,
 			.gid = m->gid,
@@ -249,6 +245,7 @@ static int on_events(
 		event = (cloche_files_event){.change = (enum cloche_files_change)m.change,
 			.is_directory = m.is_directory,
 			.cookie = m.cookie};
+		event.change_name = change_name(event.change);
 		event.path = buf_add_str(&w->path, m.path) < 0 ? NULL : buf_cstr(&w->path);
 		if (!event.path)
 			return err_nomem(err);

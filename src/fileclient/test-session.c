@@ -600,7 +600,7 @@ static bool on_change(const cloche_files_event *event, void *user)
 {
 	struct changes *c = user;
 
-	must(buf_printf(&c->text, "%s %s%s\n", cloche_files_change_name(event->change), event->path,
+	must(buf_printf(&c->text, "%s %s%s\n", event->change_name, event->path,
 		     event->is_directory ? "/" : "") == 0);
 	return str_find(buf_str(&c->text), str_from(c->until)) == buf_len(&c->text);
 }
