@@ -76,3 +76,16 @@ void replace_abort(struct replace *r)
 		unlinkat(r->dir, r->name, 0);
 	r->fd = fd_close(r->fd);
 }
+
+bool replace_needs_name(int dir)
+{
+	_cleanup_(replace_abortp) struct replace r = REPLACE_NULL;
+	char name[REPLACE_NAME_MAX];
+
+	replace_name(name);
+	if (replace_begin_new(&r, dir, 0600, false) < 0 || r.name[0] ||
+		replace_commit(&r, name, false) < 0)
+		return true;
+	unlinkat(dir, name, 0);
+	return false;
+}

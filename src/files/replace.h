@@ -24,6 +24,10 @@ _warn_unused_ int replace_begin(struct replace *r, int dir, mode_t mode);
 /* The same, but unless named is true, it has no name if the file system can do that. Then
  * replace_commit() gives -ENOENT if this user may not name it. */
 _warn_unused_ int replace_begin_new(struct replace *r, int dir, mode_t mode, bool named);
+/* Whether a file has to have a name from the beginning in this directory. One without a name leaves
+ * nothing if we are killed, but not every kernel lets us name it later, and what is in it would be
+ * lost then: so that is tried. */
+bool replace_needs_name(int dir);
 /* Rename it to name. over: replace what has that name (not a directory), else -EEXIST. On failure
  * nothing is left. */
 _warn_unused_ int replace_commit(struct replace *r, const char *name, bool over);

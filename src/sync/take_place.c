@@ -281,21 +281,11 @@ int taking_begin(struct taking *t, struct sync *s, struct sync_node *n, struct c
 	return 0;
 }
 
-/* A file without a name leaves nothing if we are killed. Not every kernel lets us name it later,
- * and what came would be lost then: so try that first. */
 static bool taking_needs_name(struct sync *s, int dir)
 {
-	_cleanup_(replace_abortp) struct replace r = REPLACE_NULL;
-	char name[REPLACE_NAME_MAX];
-
-	if (s->asked_names)
-		return s->needs_names;
+	if (!s->asked_names)
+		s->needs_names = replace_needs_name(dir);
 	s->asked_names = true;
-	replace_name(name);
-	s->needs_names = replace_begin_new(&r, dir, 0600, false) < 0 || r.name[0] ||
-			 replace_commit(&r, name, false) < 0;
-	if (!s->needs_names)
-		unlinkat(dir, name, 0);
 	return s->needs_names;
 }
 
