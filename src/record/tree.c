@@ -199,6 +199,25 @@ struct tree_node *tree_next(const struct tree_node *n, const struct tree_node *t
 	return n == top ? NULL : n->next;
 }
 
+int tree_pair(struct tree *t, struct tree *with, struct cloche_err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(t->tops); i++)
+		for (struct tree_node *n = t->tops[i]; n; n = tree_next(n, t->tops[i])) {
+			struct tree_node *up = n->key->parent;
+			int r = 0;
+
+			if (!n->other)
+				r = tree_add_name(
+					with, up ? up->other : NULL, tree_name(n), &n->other, err);
+			if (r < 0)
+				return r;
+			if (!up)
+				with->tops[i] = n->other;
+			n->other->other = n;
+		}
+	return 0;
+}
+
 int tree_path_of(const struct tree_node *n, struct buf *ret)
 {
 	struct str names[TREE_PATH_MAX];

@@ -180,6 +180,9 @@ static inline struct str tree_name(const struct tree_node *n)
 {
 	return str_make(n->key->name, n->hh.keylen - sizeof(struct tree_key));
 }
+/* Make sure that each name of t is in the other tree, too, and that each of its nodes knows its
+ * other there. */
+_warn_unused_ int tree_pair(struct tree *t, struct tree *with, struct cloche_err *err);
 /* Append the path as a person writes it. -E2BIG if it does not fit. */
 _warn_unused_ int tree_path_of(const struct tree_node *n, struct buf *ret);
 /* How many things exist below it. */

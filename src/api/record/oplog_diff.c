@@ -165,26 +165,6 @@ static int node_by_name(const struct tree_node *a, const struct tree_node *b)
 	return str_compare(tree_name(a), tree_name(b));
 }
 
-/* Make sure that each name is in the other tree, and that each node knows its other there. */
-static int tree_pair(struct tree *t, struct tree *with, struct cloche_err *err)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(t->tops); i++)
-		for (struct tree_node *n = t->tops[i]; n; n = tree_next(n, t->tops[i])) {
-			struct tree_node *up = n->key->parent;
-			int r = 0;
-
-			if (!n->other)
-				r = tree_add_name(
-					with, up ? up->other : NULL, tree_name(n), &n->other, err);
-			if (r < 0)
-				return r;
-			if (!up)
-				with->tops[i] = n->other;
-			n->other->other = n;
-		}
-	return 0;
-}
-
 static int compare_trees(struct comparing *c)
 {
 	struct tree *a = &c->before.tree, *b = &c->after.tree;
