@@ -144,10 +144,13 @@ static int look_at_file(struct walk *w, struct seen *s, int dir, const char *nam
 
 	if (fd < 0 && !is_gone(errno))
 		return cannot_read(w->r, s, before, err);
-	/* It is gone, or something else by now: left to the next turn. */
+	/* It is gone, or something else by now: left to the next turn. If that is when the command
+	 * has ended, the record must not say that the command made it. */
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		s->unsure = true;
-		return 0;
+		return w->r->turn > 1 ? 0
+				      : entry_of_skip(w->r, s->path, 0,
+						"it changed while it was looked at", err);
 	}
 	if (outside_is_appended(s, fd, (uint64_t)st.st_size))
 		e = entry_of_mode(w->r, s, st.st_mode, err);
@@ -279,7 +282,9 @@ static int look_at(struct walk *w, const struct fswalk_entry *in, struct seen *k
 		return 0;
 	if (S_ISREG(st->st_mode))
 		return look_at_file(w, s, in->dir, in->name, st, err);
-	return S_ISLNK(st->st_mode) ? look_at_link(w, s, in->dir, in->name, err) : 0;
+	if (S_ISLNK(st->st_mode))
+		return look_at_link(w, s, in->dir, in->name, err);
+	return is_new ? entry_of_skip(r, w->path, 0, "it is no file, directory or link", err) : 0;
 }
 
 /* known: as it was seen there before, or NULL. */
@@ -486,6 +491,19 @@ static int put_gone(struct recorder *r, struct cloche_err *err)
 	return e;
 }
 
+/* What is not known may be anywhere. */
+static int note_overfull(struct recorder *r, struct cloche_err *err)
+{
+	int e = 0;
+
+	if (!r->overfull || r->overfull_told)
+		return 0;
+	for (unsigned i = 0; e == 0 && i < r->trees_n; i++)
+		e = entry_of_skip(r, *r->trees[i].path ? r->trees[i].path : "/", 0,
+			"there are too many files to know all", err);
+	return e;
+}
+
 int scan_trees(struct recorder *r, struct cloche_err *err)
 {
 	bool first = r->turn == 0;
@@ -501,5 +519,7 @@ int scan_trees(struct recorder *r, struct cloche_err *err)
 	}
 	r->quiet = false;
 	/* After an incomplete walk, missing files may still exist. */
-	return e < 0 ? e : put_gone(r, err);
+	if (e == 0)
+		e = put_gone(r, err);
+	return e < 0 ? e : note_overfull(r, err);
 }

@@ -283,6 +283,7 @@ static void test_too_many(void)
 	check_int(recorder_take(&f.r, STATE_UNKNOWN, STR_NULL, -1, RECORDER_LOOK, &err), -E_LIMIT);
 	check(strstr(err.message, "more than 200000 files"));
 	look(&f, 2);
+	check_entries(&f, 0, "fs.skip /w: there are too many files to know all\n");
 	teardown(&f);
 }
 
