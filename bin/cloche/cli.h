@@ -191,6 +191,6 @@ extern const struct command command_create, command_exec, command_shell, command
 	command_attach, command_port, command_diff, command_fs, command_cp, command_env, command_kv,
 	command_log, command_replay, command_image, command_fork, command_snapshot, command_trust,
 	command_status, command_sync, command_completion, command_config, command_init,
-	command_planted, command_word, command_home, command_preset;
+	command_planted, command_word, command_home, command_preset, command_undo;
 /* All commands, in the order of the help; NULL after the last (main.c). */
 const struct command *command_at(size_t i);

@@ -16,10 +16,11 @@ static const struct command *const commands[] = {&command_word, &command_run, &c
 	&command_home, &command_create, &command_exec, &command_shell, &command_eval, &command_ps,
 	&command_inspect, &command_stats, &command_logs, &command_attach, &command_port,
 	&command_fs, &command_cp, &command_sync, &command_env, &command_kv, &command_log,
-	&command_replay, &command_fork, &command_snapshot, &command_stop, &command_rm,
-	&command_prune, &command_diff, &command_image, &command_net, &command_preset, &command_init,
-	&command_config, &command_trust, &command_planted, &command_status, &command_doctor,
-	&command_srt_settings, &command_completion, &command_version, &command_help};
+	&command_undo, &command_replay, &command_fork, &command_snapshot, &command_stop,
+	&command_rm, &command_prune, &command_diff, &command_image, &command_net, &command_preset,
+	&command_init, &command_config, &command_trust, &command_planted, &command_status,
+	&command_doctor, &command_srt_settings, &command_completion, &command_version,
+	&command_help};
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 const struct command *command_at(size_t i)

@@ -181,6 +181,47 @@ CLOCHE_API int cloche_instance_create_from(const cloche_sandbox *sb, cloche_oplo
 	uint64_t last, cloche_warning_fn fn, void *user, cloche_replayed *replayed,
 	cloche_instance **ret, cloche_err *err);
 
+/* Put the directories of the host back as they were before the first command of a sandbox with a
+ * full record, which has ended. Only what is still as the sandbox left it is put back: what
+ * somebody has changed since stays, and so does what is not on record, or what programs of the host
+ * would obey (cloche/planted.h). The log is borrowed until the undo is freed. CLOCHE_E_BUSY: the
+ * sandbox runs. CLOCHE_E_UNSUPPORTED: it was not recorded in full, or its log was compacted. */
+typedef struct cloche_undo cloche_undo;
+
+enum cloche_undo_state {
+	CLOCHE_UNDO_PLANNED, /* it will be put back */
+	CLOCHE_UNDO_DONE,    /* it is as it was */
+	CLOCHE_UNDO_KEPT,    /* it stays as it is */
+};
+
+typedef struct cloche_undo_step {
+	enum cloche_undo_state state;
+	enum cloche_change_kind kind; /* what putting it back does to the name */
+	const char *directory;        /* on the host: an absolute path */
+	const char *name;             /* in it: any bytes, NUL-terminated; "": the directory */
+	size_t name_length;
+	const char *why;     /* it is kept: the reason, else NULL */
+	bool mode_only;      /* only its mode is put back */
+	const char *unified; /* CLOCHE_UNDO_SHOW: hunks from what it is to what it was, as in
+			      * diff -u, if both are text of at most 1 MiB; else NULL */
+} cloche_undo_step;
+
+/* Called with each name that the sandbox changed and that is not as it was; the step is borrowed
+ * for the call. Returns false to stop. */
+typedef bool (*cloche_undo_fn)(const cloche_undo_step *step, void *user);
+
+/* Compare the files with the record. Nothing is changed. *ret_is_whole (may be NULL): whether the
+ * record has an end; if the sandbox died, the record lacks what changed last. */
+CLOCHE_API int cloche_undo_open(
+	cloche_oplog *log, cloche_undo **ret, bool *ret_is_whole, cloche_err *err);
+/* Tell what would be done, or do it and tell what was done. Each file is replaced at once, so if
+ * this ends early, another undo goes on. */
+enum cloche_undo_how { CLOCHE_UNDO_SHOW, CLOCHE_UNDO_DO };
+CLOCHE_API int cloche_undo_run(cloche_undo *undo, enum cloche_undo_how how, cloche_undo_fn fn,
+	void *user, cloche_err *err);
+/* Free the handle. NULL is allowed. */
+CLOCHE_API void cloche_undo_free(cloche_undo *undo);
+
 /* For a recorded sandbox: drop operations that later ones have superseded, and remove contents that
  * no log names any more. ret may be NULL. */
 typedef struct cloche_compacted {
