@@ -15,6 +15,7 @@ struct side {
 	struct buf known; /* what the log says of it */
 	struct str text;
 	bool is_text; /* can be compared */
+	bool is_unknown;
 };
 #define SIDE_INIT ((struct side){.content = CONTENT_INIT, .known = BUF_INIT(REPORT_MAX_DIFF)})
 
@@ -145,10 +146,15 @@ static void draw_counts(struct report *r, const struct linediff *diff)
 	HTML(&r->html, "</small>");
 }
 
+static enum row_kind kind_of(const struct report *r, const struct state_op *op)
+{
+	return report_is_own(r, op->subject) ? ROW_OWN : ROW_FILE;
+}
+
 static void draw_change_row(
 	struct report *r, const struct state_op *op, const char *verb, const struct linediff *diff)
 {
-	row_begin(r, ROW_FILE, false, false, op->usec);
+	row_begin(r, kind_of(r, op), false, r->is_on_top && r->opens, op->usec);
 	draw_path(r, verb, op->subject);
 	draw_whose(r, op);
 	draw_counts(r, diff);
@@ -161,11 +167,13 @@ static void draw_change_row(
 static void draw_size_row(
 	struct report *r, const struct state_op *op, const char *verb, const struct side *after)
 {
-	row_begin_plain(r, ROW_FILE, op->usec);
+	row_begin_plain(r, kind_of(r, op), op->usec);
 	draw_path(r, verb, op->subject);
 	draw_whose(r, op);
 	HTML(&r->html, " <small class=r>");
-	if (after->content.is_missing) {
+	if (after->is_unknown) {
+		HTML(&r->html, "not shown here");
+	} else if (after->content.is_missing) {
 		HTML(&r->html, "its contents are not beside the log");
 	} else {
 		draw_size(&r->html, after->content.size);
@@ -178,7 +186,7 @@ static void draw_size_row(
 
 static void draw_plain_row(struct report *r, const struct state_op *op, const char *verb)
 {
-	row_begin_plain(r, ROW_FILE, op->usec);
+	row_begin_plain(r, kind_of(r, op), op->usec);
 	draw_path(r, verb, op->subject);
 	if (op->object.n) {
 		HTML(&r->html, " to <code>");
@@ -273,7 +281,7 @@ static int draw_delete(struct report *r, const struct state_op *op, const struct
 		return e;
 	if (e == 0 && before.is_text)
 		return compare(r, op, tree_verb(op->kind, false), &before, &after, err);
-	row_begin_plain(r, ROW_FILE, op->usec);
+	row_begin_plain(r, kind_of(r, op), op->usec);
 	draw_path(r, tree_verb(op->kind, false), op->subject);
 	draw_whose(r, op);
 	if (below) {
@@ -296,6 +304,44 @@ static int draw_unpack(struct report *r, const struct state_op *op, const struct
 		draw_size_row(r, op, tree_verb(op->kind, is_new), &after);
 	}
 	return e;
+}
+
+/* A link is drawn as what it leads to. */
+static int side_of(
+	struct side *s, struct report *r, const struct tree_node *n, struct cloche_err *err)
+{
+	int e;
+
+	if (!n) {
+		s->is_text = true;
+		return 0;
+	}
+	e = tree_contents(&r->files, n, &s->known, err);
+	if (e < 0 && e != -E_NO_MEMORY) {
+		err_clear(err);
+		e = 1;
+	}
+	s->is_unknown = e == 1;
+	s->text = buf_str(&s->known);
+	s->content.size = s->text.n;
+	s->is_text = e == 0 && is_plain_text(s->text);
+	return MIN(e, 0);
+}
+
+int draw_difference(struct report *r, struct str path, const struct tree_node *was,
+	const struct tree_node *is, bool is_open, struct cloche_err *err)
+{
+	_cleanup_(side_donep) struct side before = SIDE_INIT, after = SIDE_INIT;
+	const struct state_op op = {.subject = path, .mode = STATE_NO_MODE};
+	const char *verb = !was ? "create" : !is ? "delete" : "change";
+	int e = side_of(&before, r, was, err);
+
+	if (e == 0)
+		e = side_of(&after, r, is, err);
+	if (was && is && e == 0 && str_eq(before.text, after.text))
+		verb = "set the mode of";
+	r->opens = is_open;
+	return e < 0 ? e : compare(r, &op, verb, &before, &after, err);
 }
 
 /* --- what was there from the start --- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the log is read twice (internal.h). Rows come in the order of the log, with
+/* Theory of operation: the log is read three times (internal.h). Rows come in the order of the log, with
  * requests among them by their time, and are written at once. Memory holds only the files and
  * commands of internal.h, one entry and one piece of output. */
 #include "record/oplog.h"
@@ -53,7 +53,8 @@ static int draw_sandbox(struct report *r, const struct state_op *op, struct cloc
 
 static int draw_skip(struct report *r, const struct state_op *op, struct cloche_err *err)
 {
-	row_begin_plain(r, ROW_FILE, op->usec);
+	row_begin_plain(
+		r, report_is_own(r, json_str_at(op->args, "path")) ? ROW_OWN : ROW_FILE, op->usec);
 	HTML(&r->html, "not on record <code>");
 	html_text(&r->html, json_str_at(op->args, "path"), HTML_LINE);
 	HTML(&r->html, "</code> <small class=r>");
@@ -135,8 +136,9 @@ static int write_page(struct report *r, struct cloche_err *err)
 {
 	int e;
 
-	page_begin(r);
-	e = oplog_read_file(r->source->log, r->source->torn, draw_one_entry, r, err);
+	e = page_begin(r, err);
+	if (e == 0)
+		e = oplog_read_file(r->source->log, r->source->torn, draw_one_entry, r, err);
 	if (e >= 0)
 		draw_there(r);
 	if (e >= 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Shared by the parts of a report. The log is read twice: first it is summed up (survey.c), then
- * each entry is drawn (the other files), so that memory holds only numbers, names, and the texts of
+/* Shared by the parts of a report. The log is read three times: first it is summed up (survey.c),
+ * then what it says of files is compared with what was there before (summary.c), and then each
+ * entry is drawn (the other files), so that memory holds only numbers, names, and the texts of
  * files that change. */
 
 #include "agent/transcript.h"
@@ -17,6 +18,7 @@ enum {
 	REPORT_MAX_DIFF = 1 << 20, /* bytes of a file that can be compared */
 	REPORT_ROWS = 100,         /* of one section of the page */
 	REPORT_NAMES = 1000,       /* of files that were there from the start */
+	REPORT_REFUSALS = 10,      /* that the top of the page names */
 };
 
 /* A command, by its number in the log. */
@@ -28,14 +30,27 @@ struct command {
 	bool is_drawn; /* its end was drawn together with its start */
 };
 
+/* What the network refused, in one line. */
+struct refusal {
+	char *what, *why;
+	uint64_t times;
+};
+
 struct survey {
 	uint64_t start_usec, end_usec; /* of the recorded time; 0: not known */
 	uint64_t operations, commands, failed, changed_files;
-	bool has_there; /* there are commands, so files before the first one were there from the
-			 * start */
+	bool has_there;     /* there are commands, so files before the first one were there from the
+			     * start */
+	uint64_t own_files; /* changes of the agent's own state */
 	uint64_t requests, refused;
+	uint64_t telemetry; /* requests by which a program tells of itself; they are not in refused
+			     */
+	struct refusal refusals[REPORT_REFUSALS];
+	size_t refusals_n;
 	char *command;                  /* the first, shortened */
 	char *name, *provider, *reason; /* of the sandbox */
+	char *prompt, *answer;          /* of the last agent that had one; NULL: none */
+	char **mounts;                  /* that the run could write to (strv); NULL: not known */
 	/* of agents: sums over their commands */
 	char *driver, *model, *outcome;
 	bool has_agent, has_cost;
@@ -54,6 +69,8 @@ struct report {
 	uint64_t texts;      /* bytes that may still be shown */
 	unsigned rows;       /* in the open section */
 	bool in_section;
+	bool opens;     /* diffs on top are open */
+	bool is_on_top; /* what is drawn stands above the rows, and is no row */
 	uint64_t request_after, request_usec; /* last drawn request; time of the next */
 	bool has_begun;                       /* the first command was drawn */
 	uint64_t there;                       /* files that were there from the start */
@@ -75,12 +92,22 @@ bool content_is_stream(struct content *stdout_text);
 _warn_unused_ int content_each_line(
 	struct content *c, int (*fn)(struct str line, void *user), void *user);
 
+/* Whether a path is an agent's own state, or the system's: it is in no directory of the person's.
+ */
+bool report_is_own(const struct report *r, struct str path);
+/* Whether a program tells its maker about itself by this request. */
+bool report_is_telemetry(const cloche_request *request);
+
+/* --- summary.c --- */
+int summary_draw(struct report *r, struct cloche_err *err);
+
 /* --- page.c: everything around the rows --- */
-void page_begin(struct report *r);
+int page_begin(struct report *r, struct cloche_err *err);
 void page_end(struct report *r);
 
 /* --- row.c --- */
-enum row_kind { ROW_AGENT, ROW_COMMAND, ROW_FILE, ROW_NETWORK, ROW_OTHER };
+/* ROW_OWN: an agent's own state and telemetry, hidden at first. */
+enum row_kind { ROW_AGENT, ROW_COMMAND, ROW_FILE, ROW_NETWORK, ROW_OTHER, ROW_OWN };
 /* Begin a row for an entry of that time (0: not shown). Its head follows until row_body(), or, for
  * a plain row, until row_end_plain(). is_open: the body is visible at once. */
 void row_begin(struct report *r, enum row_kind kind, bool is_bad, bool is_open, uint64_t usec);
@@ -106,6 +133,9 @@ void draw_text(struct report *r, struct str text);
 void draw_json(struct report *r, const json_t *value);
 
 /* --- the rows of entries --- */
+/* Draw how a file differs between two trees; NULL: it is not there. */
+int draw_difference(struct report *r, struct str path, const struct tree_node *was,
+	const struct tree_node *is, bool is_open, struct cloche_err *err);
 int draw_change(struct report *r, const struct state_op *op, struct cloche_err *err);
 void draw_there(struct report *r);
 int draw_command(struct report *r, const struct state_op *op, struct cloche_err *err);

@@ -116,6 +116,7 @@ static void draw_facts(struct report *r)
 	}
 	count_fact(r, "Commands", v->commands, v->failed, "failed");
 	count_fact(r, "Files changed", v->changed_files, 0, NULL);
+	count_fact(r, "Files elsewhere", v->own_files, 0, NULL);
 	count_fact(r, "Requests", v->requests, v->refused, "refused");
 	text_fact(r, "Provider", v->provider);
 	text_fact(r, "Ended", v->reason);
@@ -138,14 +139,19 @@ static void draw_tools(struct report *r)
 		       "<label><input type=checkbox checked value=c>commands</label>\n"
 		       "<label><input type=checkbox checked value=f>files</label>\n"
 		       "<label><input type=checkbox checked value=n>requests</label>\n"
-		       "<label><input type=checkbox checked value=s>other</label>\n"
-		       "<button type=button name=bad>Next problem</button>\n"
+		       "<label><input type=checkbox checked value=s>other</label>\n");
+	if (r->survey.own_files + r->survey.telemetry > 0)
+		HTML(&r->html,
+			"<label><input type=checkbox value=o>files elsewhere, telemetry</label>\n");
+	HTML(&r->html, "<button type=button name=bad>Next problem</button>\n"
 		       "<button type=button name=open>Open all</button>\n"
 		       "<button type=button name=close>Close all</button>\n</form>\n");
 }
 
-void page_begin(struct report *r)
+int page_begin(struct report *r, struct cloche_err *err)
 {
+	int e;
+
 	HTML(&r->html, "<!DOCTYPE html>\n<html lang=en><head>\n<meta charset=utf-8>\n");
 	draw_policy(r);
 	HTML(&r->html, "<title>cloche: ");
@@ -160,10 +166,12 @@ void page_begin(struct report *r)
 		html_text(&r->html, str_from(r->survey.command), HTML_LINE);
 		HTML(&r->html, "</code></p>\n");
 	}
+	e = summary_draw(r, err);
 	draw_facts(r);
 	HTML(&r->html, "</header>\n");
 	draw_tools(r);
 	HTML(&r->html, "<main>\n");
+	return e;
 }
 
 void page_end(struct report *r)

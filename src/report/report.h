@@ -11,6 +11,7 @@ struct report_source {
 	int log;            /* of the log, borrowed */
 	uint64_t *torn;     /* as ret_torn of oplog_read_file() */
 	const char *id;     /* of the sandbox; "": a file */
+	const char *homes;  /* where agents have their homes on the host; NULL: not known */
 	cloche_oplog *user; /* what the functions get */
 	/* Return a descriptor of contents that were checked; the caller closes it. */
 	int (*open)(cloche_oplog *user, struct str ref, struct cloche_err *err);

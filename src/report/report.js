@@ -98,4 +98,7 @@
     }
   });
   form.hidden = false;
+  // The state of the agent itself is no news.
+  if (form.querySelector('[value=o]'))
+    filter();
 })();

@@ -95,12 +95,53 @@ static void draw_head(struct report *r, const cloche_request *q)
 	HTML(&r->html, "</small>");
 }
 
+/* Whether the host is this one or lies below it. */
+static bool is_host(struct str host, const char *name)
+{
+	struct str n = str_from(name);
+
+	return str_ends(host, n) && (host.n == n.n || host.p[host.n - n.n - 1] == '.');
+}
+
+bool report_is_telemetry(const cloche_request *request)
+{
+	static const char *const hosts[] = {"statsig.com", "statsigapi.net", "featuregates.org",
+		"featureassets.org", "statsig.anthropic.com", "sentry.io", "datadoghq.com",
+		"datadoghq.eu", "segment.io", "growthbook.io", "launchdarkly.com", "posthog.com",
+		"amplitude.com", "mixpanel.com"};
+	static const char *const paths[] = {"api.anthropic.com/api/event_logging/",
+		"api.anthropic.com/api/claude_code/metrics", "play.googleapis.com/log"};
+	struct str url = str_from(request->url), host, path;
+	size_t at = 0;
+
+	while (at < url.n && !str_starts(str_from_index(url, at), STR("://")))
+		at++;
+	url = str_from_index(url, MIN(at + 3, url.n));
+	at = str_chr(url, '/');
+	path = str_from_index(url, at);
+	host = str_prefix(url, at);
+	host = str_prefix(host, str_chr(host, ':'));
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++)
+		if (is_host(host, hosts[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		struct str p = str_from(paths[i]);
+		size_t slash = str_chr(p, '/');
+
+		if (str_eq(host, str_prefix(p, slash)) &&
+			str_starts(path, str_from_index(p, slash)))
+			return true;
+	}
+	return false;
+}
+
 static bool draw_one(const cloche_request *q, void *user)
 {
 	struct drawing *d = user;
 	struct report *r = d->r;
 	_cleanup_json_ json_t *all = NULL;
 	const json_t *args;
+	bool is_telemetry;
 
 	if (q->time_us > d->until_usec) {
 		r->request_usec = q->time_us;
@@ -112,7 +153,9 @@ static bool draw_one(const cloche_request *q, void *user)
 		return false;
 	}
 	args = json_object_get(all, "args");
-	row_begin(r, ROW_NETWORK, q->refused || q->status >= 400, false, q->time_us);
+	is_telemetry = report_is_telemetry(q);
+	row_begin(r, is_telemetry ? ROW_OWN : ROW_NETWORK, q->refused && !is_telemetry, false,
+		q->time_us);
 	draw_head(r, q);
 	row_body(r);
 	draw_headers(r, json_object_get(args, "headers"));

@@ -15,6 +15,8 @@ static void draw_time(struct report *r, uint64_t usec)
 	uint64_t s = since / 1000000;
 	char text[64];
 
+	if (r->is_on_top)
+		return;
 	HTML(&r->html, "<time>");
 	if (usec) {
 		if (s >= 3600)
@@ -30,6 +32,8 @@ static void draw_time(struct report *r, uint64_t usec)
 
 static void row_open(struct report *r)
 {
+	if (r->is_on_top)
+		return;
 	if (r->in_section && r->rows == REPORT_ROWS)
 		rows_end(r);
 	if (!r->in_section)
@@ -48,9 +52,13 @@ void rows_end(struct report *r)
 
 static void row_classes(struct report *r, enum row_kind kind, bool is_bad)
 {
-	static const char letters[] = "acfns";
+	static const char letters[] = "acfnso";
 	char name[] = {letters[kind], '\0'};
 
+	if (r->is_on_top) {
+		HTML(&r->html, " class=t");
+		return;
+	}
 	HTML(&r->html, " class=\"e ");
 	html_constant(&r->html, name);
 	if (is_bad)

@@ -3,6 +3,7 @@
  * the facts for the head of the page. */
 #include "agent/lines.h"
 #include "base/fd.h"
+#include "base/strv.h"
 #include "record/oplog.h"
 #include "report/internal.h"
 
@@ -41,6 +42,50 @@ bool command_is_well(const json_t *end)
 			return false;
 	return !json_object_get(end, "failed") &&
 	       json_integer_value(json_object_get(end, "exit_code")) == 0;
+}
+
+/* --- whose files --- */
+
+static bool is_in(struct str path, struct str dir)
+{
+	return str_starts(path, dir) &&
+	       (path.n == dir.n || path.p[dir.n] == '/' || str_ends(dir, STR("/")));
+}
+
+bool report_is_own(const struct report *r, struct str path)
+{
+	char *const *mount = r->survey.mounts;
+
+	/* Older logs, and those of others, do not say what was mounted. */
+	while (mount && *mount && !is_in(path, str_from(*mount)))
+		mount++;
+	return mount && !*mount;
+}
+
+/* Keep where the directories of the person were. */
+static int keep_mounts(struct report *r, const json_t *config, struct cloche_err *err)
+{
+	const json_t *mounts = json_object_get(config, "mounts"), *mount;
+	const char *homes = r->source->homes;
+	size_t i;
+	int e = 0;
+
+	if (!json_is_array(mounts) || r->survey.mounts)
+		return 0;
+	r->survey.mounts = calloc(1, sizeof(*r->survey.mounts));
+	if (!r->survey.mounts)
+		return err_nomem(err);
+	json_array_foreach (mounts, i, mount) {
+		struct str target = json_str_at(mount, "target");
+
+		if (target.n == 0 || json_is_true(json_object_get(mount, "read_only")) ||
+			(homes && is_in(json_str_at(mount, "source"), str_from(homes))))
+			continue;
+		e = strv_add(&r->survey.mounts, target);
+		if (e < 0)
+			return err_nomem(err);
+	}
+	return 0;
 }
 
 /* --- agents --- */
@@ -85,6 +130,16 @@ static int replace_text(char **text, struct str value, struct cloche_err *err)
 	return 0;
 }
 
+/* Keep what the agent says at last, or why it failed. */
+static int keep_answer(struct report *r, const struct agent_transcript *t, struct cloche_err *err)
+{
+	_cleanup_(freep) char *text = NULL;
+	int e = agent_transcript_is_error(t) ? agent_transcript_error_summary(t, &text, err)
+					     : agent_transcript_response(t, &text, err);
+
+	return e < 0 || !text ? e : replace_text(&r->survey.answer, str_from(text), err);
+}
+
 /* Add the costs from an agent's output. */
 static int count_agent(struct report *r, struct content *stdout_text, struct cloche_err *err)
 {
@@ -102,7 +157,9 @@ static int count_agent(struct report *r, struct content *stdout_text, struct clo
 	r->survey.cost_usd += t.total_cost_usd;
 	/* A failed request is reported as a success with is_error. */
 	outcome = t.is_error && str_eq(str_from(t.subtype), STR("success")) ? "error" : t.subtype;
-	e = replace_text(&r->survey.model, str_from(t.model), err);
+	e = keep_answer(r, &t, err);
+	if (e == 0)
+		e = replace_text(&r->survey.model, str_from(t.model), err);
 	return e < 0 ? e : replace_text(&r->survey.outcome, str_from(outcome), err);
 }
 
@@ -142,6 +199,8 @@ static int take_sandbox_start(
 	int e = replace_text(&v->name, name.n ? name : json_str_at(op->args, "id"), err);
 
 	s->has_sandbox = true;
+	if (e == 0)
+		e = keep_mounts(s->r, json_object_get(op->args, "config"), err);
 	return e < 0 ? e : replace_text(&v->provider, json_str_at(op->args, "provider"), err);
 }
 
@@ -189,6 +248,8 @@ static int take_begin(
 		c->is_agent = true;
 	v->has_agent = true;
 	e = replace_text(&v->driver, json_str_at(agent, "driver"), err);
+	if (e == 0)
+		e = replace_text(&v->prompt, json_str_at(agent, "prompt"), err);
 	return e < 0 ? e : replace_text(&v->model, json_str_at(agent, "model"), err);
 }
 
@@ -224,7 +285,10 @@ static void survey_want(struct report *r, struct str path)
 	if (!tree_path_make(&p, path) || tree_add(&r->changed, &p, &n, &unknown) < 0 || n->mark[0])
 		return;
 	n->mark[0] = true;
-	r->survey.changed_files++;
+	if (report_is_own(r, path))
+		r->survey.own_files++;
+	else
+		r->survey.changed_files++;
 }
 
 /* A file that was there from the start is not a change. */
@@ -259,12 +323,41 @@ static int survey_take(
 	return state_op_about(op->kind) == STATE_EVENTS ? take_event(s, op, offset, err) : 0;
 }
 
+/* Count a refusal, with those of the same place for the same reason. */
+static void keep_refusal(struct survey *v, struct str what, const char *why)
+{
+	size_t i = 0;
+
+	while (i < v->refusals_n && !(str_eq(what, str_from(v->refusals[i].what)) &&
+					    strcmp(why, v->refusals[i].why) == 0))
+		i++;
+	if (i == REPORT_REFUSALS)
+		return;
+	if (i == v->refusals_n) {
+		struct refusal one = {.what = str_dup(what), .why = str_dup(str_from(why))};
+
+		if (!one.what || !one.why) {
+			free(one.what);
+			free(one.why);
+			return;
+		}
+		v->refusals[v->refusals_n++] = one;
+	}
+	v->refusals[i].times++;
+}
+
 static bool count_request(const cloche_request *request, void *user)
 {
+	struct str url = text_prefix(str_from(request->url), 200);
 	struct survey *v = user;
 
 	v->requests++;
-	v->refused += request->refused != NULL;
+	if (report_is_telemetry(request)) {
+		v->telemetry++;
+	} else if (request->refused) {
+		v->refused++;
+		keep_refusal(v, str_prefix(url, str_chr(url, '?')), request->refused);
+	}
 	take_time(v, request->time_us);
 	take_time(v, request->ended_us);
 	return true;
@@ -288,6 +381,13 @@ void survey_done(struct report *r)
 		HASH_DEL(r->commands, c);
 		free(c);
 	}
+	for (size_t i = 0; i < r->survey.refusals_n; i++) {
+		free(r->survey.refusals[i].what);
+		free(r->survey.refusals[i].why);
+	}
+	strv_free(r->survey.mounts);
+	free(r->survey.prompt);
+	free(r->survey.answer);
 	free(r->survey.command);
 	free(r->survey.name);
 	free(r->survey.provider);

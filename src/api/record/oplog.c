@@ -7,6 +7,7 @@
 #include "fileclient/session.h"
 #include "fs/fs.h"
 #include "fs/hostpath.h"
+#include "ipc/statedir.h"
 #include "job/job.h"
 #include "record/compact.h"
 #include "record/netlogs.h"
@@ -447,7 +448,8 @@ int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *er
 
 int cloche_oplog_report(cloche_oplog *log, int fd, cloche_err *err)
 {
-	const struct report_source source = {.log = log->fd,
+	_cleanup_(freep) char *homes = NULL;
+	struct report_source source = {.log = log->fd,
 		.torn = log->id[0] ? NULL : &log->torn,
 		.id = log->id,
 		.user = log,
@@ -456,6 +458,8 @@ int cloche_oplog_report(cloche_oplog *log, int fd, cloche_err *err)
 		.body = cloche_oplog_read_body};
 	struct cloche_err own = CLOCHE_ERR_INIT;
 
+	if (statedir_path("homes", &homes, NULL) == 0)
+		source.homes = homes;
 	return report_write(&source, fd, err ? err : &own);
 }
 
