@@ -168,6 +168,8 @@ static void write_arguments(struct jsonout *o, const struct state_op *op)
 		jsonout_bool(o, "new", true);
 	if (op->exec)
 		jsonout_number(o, "exec", op->exec);
+	if (op->changed_usec)
+		jsonout_number(o, "changed", op->changed_usec);
 	jsonout_close(o, '}');
 }
 
@@ -247,6 +249,7 @@ static int read_arguments(struct state_line *l, const json_t *args, struct cloch
 	l->op.is_ref = l->op.kind == STATE_ASSETS_UPLOAD || l->op.kind == STATE_FS_UNPACK ||
 		       (may_be_ref && json_object_get(args, "ref") != NULL);
 	l->op.is_new = json_is_true(json_object_get(args, "new"));
+	l->op.changed_usec = json_count_at(args, "changed");
 	l->op.exec = (uint32_t)MIN(json_count_at(args, "exec"), UINT32_MAX);
 	if (second && l->op.is_ref)
 		second = "ref";

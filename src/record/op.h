@@ -47,13 +47,14 @@ enum {
 
 struct state_op {
 	enum state_op_kind kind;
-	struct str subject; /* path or key */
-	struct str object;  /* data, value, second path, target or reference */
-	bool is_ref;        /* object is a blob's reference, not the data */
-	bool is_new;        /* fs.unpack: the directory gets the archive's attributes */
-	uint32_t mode;      /* of a file or directory; STATE_NO_MODE: not given */
-	uint64_t number;    /* from 1, rising; 0: not given */
-	uint64_t usec;      /* since 1970; 0: not given */
+	struct str subject;    /* path or key */
+	struct str object;     /* data, value, second path, target or reference */
+	bool is_ref;           /* object is a blob's reference, not the data */
+	bool is_new;           /* fs.unpack: the directory gets the archive's attributes */
+	uint32_t mode;         /* of a file or directory; STATE_NO_MODE: not given */
+	uint64_t number;       /* from 1, rising; 0: not given */
+	uint64_t usec;         /* since 1970; 0: not given */
+	uint64_t changed_usec; /* of a file: when a command changed it last; 0: not given */
 	uint32_t exec;      /* of a file: the command after which it was found; 0: from outside */
 	const json_t *args; /* of an event, or of STATE_TABLES: the line's object, borrowed; of
 			     * STATE_UNKNOWN any value, or NULL */

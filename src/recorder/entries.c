@@ -16,6 +16,8 @@ static int append(struct recorder *r, struct state_op *op, struct cloche_err *er
 	if (r->quiet)
 		return 0;
 	op->exec = r->exec;
+	if (r->exec && op->kind != STATE_FS_DELETE)
+		op->changed_usec = r->changed_usec;
 	e = state_record(&r->state, op, err);
 	if (r->state.log.size > before)
 		r->used += r->state.log.size - before;

@@ -76,13 +76,14 @@ struct recorder {
 		struct sha256 digest;
 	} outside;
 	uint32_t turn;
-	unsigned visited;     /* files in this turn */
-	uint64_t looked_nsec; /* real time at the start of this turn */
-	uint64_t told;        /* number of the last entry that outside_take_entry() can ignore */
-	bool told_files;      /* others have recorded changes of files since the last turn */
-	uint32_t exec;        /* the command whose changes are found; 0: there from the start */
-	bool quiet;           /* the tree's first state is only noted, not recorded */
-	bool overfull;        /* there are too many files to know them all */
+	unsigned visited;      /* files in this turn */
+	uint64_t looked_nsec;  /* real time at the start of this turn */
+	uint64_t told;         /* number of the last entry that outside_take_entry() can ignore */
+	bool told_files;       /* others have recorded changes of files since the last turn */
+	uint64_t changed_usec; /* change time of what is looked at; 0: not known */
+	uint32_t exec;         /* the command whose changes are found; 0: there from the start */
+	bool quiet;            /* the tree's first state is only noted, not recorded */
+	bool overfull;         /* there are too many files to know them all */
 	bool overfull_told;
 	bool missed; /* something could not be looked at, and an entry says so */
 	bool missed_told;

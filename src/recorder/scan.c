@@ -205,6 +205,7 @@ static int look_at_directory(
 	bool anew = hides_anew(w, s, fd);
 	int e = 0;
 
+	w->r->changed_usec = nsec_of(p->st.st_ctim) / 1000;
 	if (anew) {
 		e = entry_of_name(w->r, STATE_FS_DELETE, s->path, STR_NULL, STATE_NO_MODE, err);
 		s->names.unchanged_nsec = 0;
@@ -249,6 +250,7 @@ static int look_at(struct walk *w, const struct fswalk_entry *in, struct seen *k
 		s = NULL;
 		deleted = true;
 	}
+	r->changed_usec = nsec_of(st->st_ctim) / 1000;
 	is_new = !s;
 	if (!s)
 		s = seen_add(r, w->path);

@@ -123,13 +123,10 @@ static enum moved to_log(struct stream *st)
 	ssize_t r;
 
 	if (n > 0)
-		return execlog_splice(&st->task->log, st->which, st->in, MIN(n, (unsigned)CHUNK)) >
-				       0
-			       ? MOVED
-			       : NOTHING_NOW;
+		return clocked_splice(st, MIN(n, (unsigned)CHUNK)) > 0 ? MOVED : NOTHING_NOW;
 	r = read(st->in, &byte, 1);
 	if (r == 1)
-		execlog_write(&st->task->log, st->which, &byte, 1);
+		clocked_put(st, &byte, 1);
 	return r == 1 ? MOVED : r == 0 ? AT_END : NOTHING_NOW;
 }
 
@@ -151,7 +148,7 @@ static enum moved from_pipe(struct stream *st, int to)
 		return to_log(st);
 	n = tee(st->in, to, CHUNK, SPLICE_F_NONBLOCK);
 	if (n > 0) {
-		(void)execlog_splice(&st->task->log, st->which, st->in, (uint64_t)n);
+		(void)clocked_splice(st, (uint64_t)n);
 		return MOVED;
 	}
 	if (n == 0)
@@ -204,7 +201,7 @@ static enum moved copy_terminal(struct stream *st, int to)
 
 	if (n <= 0)
 		return n < 0 && errno == EAGAIN ? NOTHING_NOW : AT_END;
-	execlog_write(&st->task->log, st->which, chunk, (uint64_t)n);
+	clocked_put(st, chunk, (size_t)n);
 	if (to >= 0)
 		(void)!write(to, chunk, (size_t)n);
 	return MOVED;
@@ -584,4 +581,5 @@ void output_remove(struct task *t)
 	t->dir = fd_close(t->dir);
 	free(t->described);
 	t->described = NULL;
+	clocked_done(t);
 }

@@ -67,6 +67,7 @@ static int send_event(struct supervisor *s, enum recording_frame frame, enum rec
 static void recorded(struct task *t)
 {
 	t->unrecorded = false;
+	clocked_done(t);
 	if (output_is_closed(t))
 		t->dir = fd_close(t->dir);
 	watchers_tell_end(t, false);
@@ -82,6 +83,7 @@ static bool send_ended(struct task *t)
 
 	jsonout_number(&o, "exec", t->shown);
 	output_describe_end(&o, t);
+	clocked_write(t, &o);
 	m = (struct recording_ended){.number = t->number, .exec = t->shown, .members = buf_str(&b)};
 	r = o.error < 0 || !s->recording.conn.open ? -1
 						   : recording_send_ended(&s->recording.conn.chan,

@@ -100,7 +100,8 @@ struct task {
 	bool gap_told;   /* meta.json says that some of the output could not be logged */
 	char *described; /* the members of meta.json that never change */
 
-	bool unrecorded; /* not on record yet: clients do not hear of its end */
+	struct clocked *clocked; /* owned; NULL: none, or the sandbox has no full record */
+	bool unrecorded;         /* not on record yet: clients do not hear of its end */
 	struct task *unrecorded_next;
 };
 
@@ -423,6 +424,16 @@ uint64_t output_size(const struct task *t);
 
 /* Called by output.c when the client has everything, or when a log was closed. */
 void task_on_output(struct task *t);
+
+/* --- clocked.c: when it printed what, if there is a full record --- */
+/* n more bytes of its standard output have come. */
+void clocked_note(struct task *t, uint64_t n);
+/* Move n bytes that a stream has into the log (execlog_splice(), execlog_write()), and note it. */
+uint64_t clocked_splice(struct stream *st, uint64_t n);
+void clocked_put(struct stream *st, const void *p, size_t n);
+/* Write that as a JSON member. */
+void clocked_write(const struct task *t, struct jsonout *o);
+void clocked_done(struct task *t);
 
 /* --- record.c --- */
 /* Write the record of the present state. */
