@@ -333,7 +333,7 @@ int draw_difference(struct report *r, struct str path, const struct tree_node *w
 {
 	_cleanup_(side_donep) struct side before = SIDE_INIT, after = SIDE_INIT;
 	const struct state_op op = {.subject = path, .mode = STATE_NO_MODE};
-	const char *verb = !was ? "create" : !is ? "delete" : "change";
+	const char *verb = !was ? "new" : !is ? "delete" : "change";
 	int e = side_of(&before, r, was, err);
 
 	if (e == 0)
@@ -395,7 +395,7 @@ static const struct {
 	{TREE_ARCHIVE, draw_unpack},
 };
 
-static int draw_operation(struct report *r, const struct state_op *op, struct cloche_err *err)
+int draw_operation(struct report *r, const struct state_op *op, struct cloche_err *err)
 {
 	struct tree_path path;
 	bool known = tree_path_make(&path, op->subject);
@@ -416,7 +416,7 @@ int draw_change(struct report *r, const struct state_op *op, struct cloche_err *
 
 	if (r->survey.has_there && !r->has_begun && op->exec == 0)
 		note_there(r, op);
-	else
+	else if (!timeline_has(r, op, r->offset))
 		e = draw_operation(r, op, err);
 	/* What does not fit into the tree is not known. What an archive has is not looked at: a log
 	 * may name a large one often. */

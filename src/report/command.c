@@ -233,10 +233,26 @@ static void draw_prompt(struct report *r, const json_t *agent)
 	row_end(r);
 }
 
+/* Draw what happened while the command ran, as far as start and end are known. stdout_text: an
+ * agent's turns; NULL: it is none. */
+static int draw_meanwhile(struct report *r, struct command *c, const json_t *end,
+	struct content *stdout_text, struct cloche_err *err)
+{
+	struct timeline t;
+	int e = 0;
+
+	if (!c || !end)
+		return stdout_text ? draw_turns(r, stdout_text, NULL, err) : 0;
+	timeline_begin(&t, r, c, end);
+	if (stdout_text)
+		e = draw_turns(r, stdout_text, &t, err);
+	return e < 0 ? e : timeline_until(&t, UINT64_MAX, err);
+}
+
 /* Draw the row of a command, as far as it is known. An agent's output is drawn after it, as
  * turns. */
 static int draw_row(struct report *r, const struct state_op *start, const json_t *end,
-	const struct command *c, uint64_t usec, struct cloche_err *err)
+	struct command *c, uint64_t usec, struct cloche_err *err)
 {
 	_cleanup_(content_donep) struct content out = CONTENT_INIT, error = CONTENT_INIT;
 	struct content nothing = CONTENT_INIT;
@@ -269,7 +285,7 @@ static int draw_row(struct report *r, const struct state_op *start, const json_t
 	row_end(r);
 	if (start)
 		draw_prompt(r, json_object_get(start->args, "agent"));
-	return is_agent ? draw_turns(r, &out, err) : 0;
+	return draw_meanwhile(r, start ? c : NULL, end, is_agent ? &out : NULL, err);
 }
 
 /* Draw code that has a value. What an interpreter that keeps running has printed is with its

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: the log is read three times (internal.h). Rows come in the order of the log, with
- * requests among them by their time, and are written at once. Memory holds only the files and
+/* Theory of operation: the log is read three times (internal.h). Rows come in the order of the log,
+ * with requests among them by their time, and are written at once. Memory holds only the files and
  * commands of internal.h, one entry and one piece of output. */
 #include "record/oplog.h"
 #include "report/internal.h"
@@ -121,6 +121,7 @@ static int draw_one_entry(
 
 	if (op->kind == STATE_TABLES)
 		return 0;
+	r->offset = offset;
 	if (op->kind == STATE_EXEC_START) {
 		draw_there(r);
 		r->has_begun = true;

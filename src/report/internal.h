@@ -15,10 +15,16 @@ enum {
 	REPORT_TEXTS = 24 << 20, /* of all texts together */
 	REPORT_KEPT = 64 << 20,  /* of contents of files, to compare them with later ones */
 	REPORT_MAX_COMMANDS = 1000 * 1000,
-	REPORT_MAX_DIFF = 1 << 20, /* bytes of a file that can be compared */
-	REPORT_ROWS = 100,         /* of one section of the page */
-	REPORT_NAMES = 1000,       /* of files that were there from the start */
-	REPORT_REFUSALS = 10,      /* that the top of the page names */
+	REPORT_MAX_DIFF = 1 << 20,     /* bytes of a file that can be compared */
+	REPORT_ROWS = 100,             /* of one section of the page */
+	REPORT_MAX_TIMED = 100 * 1000, /* changes of files that are drawn at their time */
+	REPORT_NAMES = 1000,           /* of files that were there from the start */
+	REPORT_REFUSALS = 10,          /* that the top of the page names */
+};
+
+/* The change of a file. */
+struct timed {
+	uint64_t usec, offset; /* when, and where its entry is in the log */
 };
 
 /* A command, by its number in the log. */
@@ -27,7 +33,11 @@ struct command {
 	uint64_t number;
 	uint64_t end_at; /* start of the line of its end */
 	bool has_end, is_agent;
-	bool is_drawn; /* its end was drawn together with its start */
+	bool is_timed; /* its changes were drawn with it, up to last_change */
+	struct timed *changes;
+	size_t changes_n, changes_room;
+	uint64_t last_change; /* the entry of the last of them */
+	bool is_drawn;        /* its end was drawn together with its start */
 };
 
 /* What the network refused, in one line. */
@@ -63,6 +73,8 @@ struct report {
 	struct html html;
 	struct survey survey;
 	struct command *commands;
+	size_t timed;        /* changes of all commands */
+	uint64_t offset;     /* of the entry that is drawn */
 	struct tree files;   /* as they are at the entry that is drawn */
 	struct tree changed; /* names of files that change; marked */
 	uint64_t work;       /* lines that may still be compared */
@@ -101,6 +113,26 @@ bool report_is_telemetry(const cloche_request *request);
 /* --- summary.c --- */
 int summary_draw(struct report *r, struct cloche_err *err);
 
+/* --- timeline.c --- */
+struct timeline {
+	struct report *r;
+	struct command *c;
+	const json_t *times; /* when it printed what; NULL: not known */
+	size_t mark;         /* in them */
+	size_t next;         /* of its changes that is not drawn */
+	uint64_t end_usec;
+};
+/* The first reading: note when the file was changed. */
+void timeline_note(struct report *r, const struct state_op *op, uint64_t offset);
+/* Begin with what happened during a command. end: its arguments, borrowed. */
+void timeline_begin(struct timeline *t, struct report *r, struct command *c, const json_t *end);
+/* When the byte of standard output came; 0: not known. Ever later bytes are asked for. */
+uint64_t timeline_at(struct timeline *t, uint64_t bytes);
+/* Draw the changes up to this time, and the requests up to it or the command's end. */
+_warn_unused_ int timeline_until(struct timeline *t, uint64_t usec, struct cloche_err *err);
+/* Whether the entry was drawn at its time. */
+bool timeline_has(struct report *r, const struct state_op *op, uint64_t offset);
+
 /* --- page.c: everything around the rows --- */
 int page_begin(struct report *r, struct cloche_err *err);
 void page_end(struct report *r);
@@ -136,10 +168,12 @@ void draw_json(struct report *r, const json_t *value);
 /* Draw how a file differs between two trees; NULL: it is not there. */
 int draw_difference(struct report *r, struct str path, const struct tree_node *was,
 	const struct tree_node *is, bool is_open, struct cloche_err *err);
+int draw_operation(struct report *r, const struct state_op *op, struct cloche_err *err);
 int draw_change(struct report *r, const struct state_op *op, struct cloche_err *err);
 void draw_there(struct report *r);
 int draw_command(struct report *r, const struct state_op *op, struct cloche_err *err);
 int draw_call(struct report *r, const struct state_op *op, struct cloche_err *err);
-int draw_turns(struct report *r, struct content *stdout_text, struct cloche_err *err);
+int draw_turns(
+	struct report *r, struct content *stdout_text, struct timeline *t, struct cloche_err *err);
 /* Draw the requests before this time. */
 int draw_requests(struct report *r, uint64_t until_usec, struct cloche_err *err);

@@ -292,10 +292,11 @@ static void survey_want(struct report *r, struct str path)
 }
 
 /* A file that was there from the start is not a change. */
-static void take_file(struct surveying *s, const struct state_op *op)
+static void take_file(struct surveying *s, const struct state_op *op, uint64_t offset)
 {
 	if (s->has_sandbox && !s->has_command)
 		return;
+	timeline_note(s->r, op, offset);
 	survey_want(s->r, op->subject);
 	if (tree_traits(op->kind) & TREE_MOVES)
 		survey_want(s->r, op->object);
@@ -319,7 +320,7 @@ static int survey_take(
 	s->r->survey.operations++;
 	take_time(&s->r->survey, op->usec);
 	if (state_op_about(op->kind) == STATE_FILES)
-		take_file(s, op);
+		take_file(s, op, offset);
 	return state_op_about(op->kind) == STATE_EVENTS ? take_event(s, op, offset, err) : 0;
 }
 
@@ -379,6 +380,7 @@ void survey_done(struct report *r)
 
 	HASH_ITER (hh, r->commands, c, next) {
 		HASH_DEL(r->commands, c);
+		free(c->changes);
 		free(c);
 	}
 	for (size_t i = 0; i < r->survey.refusals_n; i++) {

@@ -8,8 +8,11 @@ struct turns {
 	struct report *r;
 	struct cloche_err *err;
 	uint64_t number;
-	uint64_t others;    /* lines that are not events */
-	struct buf message; /* id of the last message */
+	uint64_t others;           /* lines that are not events */
+	struct buf message;        /* id of the last message */
+	struct timeline *timeline; /* NULL: no time is known */
+	uint64_t bytes, usec;      /* before the line; when it came, or 0 */
+	int error;
 };
 
 static void draw_label(struct turns *t, const struct agent_event *e)
@@ -50,7 +53,7 @@ static void draw_said(struct turns *t, const struct agent_event *e, struct str t
 {
 	struct report *r = t->r;
 
-	row_begin(r, ROW_AGENT, false, true, 0);
+	row_begin(r, ROW_AGENT, false, true, t->usec);
 	draw_label(t, e);
 	html_constant(&r->html, e->type == AGENT_EVENT_ASSISTANT ? "said" : "was told");
 	row_body(r);
@@ -69,7 +72,7 @@ static void draw_tool(struct turns *t, const struct agent_event *e, const struct
 
 	for (size_t i = 0; b->input && what.n == 0 && i < ARRAY_SIZE(members); i++)
 		what = json_str_at(b->input, members[i]);
-	row_begin(r, ROW_AGENT, false, false, 0);
+	row_begin(r, ROW_AGENT, false, false, t->usec);
 	draw_label(t, e);
 	HTML(&r->html, "<b>");
 	html_text(&r->html, text_prefix(b->name, 100), HTML_LINE);
@@ -88,7 +91,7 @@ static void draw_answer(struct turns *t, const struct agent_event *e, const stru
 	const json_t *part;
 	size_t i;
 
-	row_begin(r, ROW_AGENT, b->is_error, false, 0);
+	row_begin(r, ROW_AGENT, b->is_error, false, t->usec);
 	draw_label(t, e);
 	html_constant(&r->html, b->is_error ? "failed " : "result ");
 	HTML(&r->html, "<code>");
@@ -115,7 +118,7 @@ static void draw_end(struct turns *t, const struct agent_event *e)
 	bool is_bad = json_is_true(json_object_get(e->raw, "is_error")) ||
 		      str_starts(e->subtype, STR("error"));
 
-	row_begin(r, ROW_AGENT, is_bad, false, 0);
+	row_begin(r, ROW_AGENT, is_bad, false, t->usec);
 	HTML(&r->html, "<b>finished</b> ");
 	html_text(&r->html, text_prefix(e->subtype, 100), HTML_LINE);
 	HTML(&r->html, " <small class=r>");
@@ -135,7 +138,7 @@ static void draw_other(struct turns *t, const struct agent_event *e)
 {
 	struct report *r = t->r;
 
-	row_begin(r, ROW_AGENT, false, false, 0);
+	row_begin(r, ROW_AGENT, false, false, t->usec);
 	draw_label(t, e);
 	html_text(&r->html, text_prefix(e->type_name, 100), HTML_LINE);
 	HTML(&r->html, " ");
@@ -168,20 +171,30 @@ static int take_line(struct str line, void *user)
 {
 	_cleanup_(agent_event_freep) struct agent_event *e = NULL;
 	struct turns *t = user;
-	int r = agent_event_parse(line, &e, t->err);
+	int r;
 
+	t->bytes += line.n + 1;
+	t->usec = t->timeline ? timeline_at(t->timeline, t->bytes - 1) : 0;
+	if (t->usec)
+		t->error = timeline_until(t->timeline, t->usec, t->err);
+	if (t->error < 0)
+		return t->error;
+	r = agent_event_parse(line, &e, t->err);
 	if (r == 0)
 		draw_event(t, e);
 	t->others += r > 0;
 	return r < 0 ? r : t->r->html.error;
 }
 
-int draw_turns(struct report *r, struct content *stdout_text, struct cloche_err *err)
+int draw_turns(struct report *r, struct content *stdout_text, struct timeline *timeline,
+	struct cloche_err *err)
 {
-	struct turns t = {.r = r, .err = err, .message = BUF_INIT(256)};
+	struct turns t = {.r = r, .err = err, .message = BUF_INIT(256), .timeline = timeline};
 	int e = content_each_line(stdout_text, take_line, &t);
 
 	buf_done(&t.message);
+	if (t.error < 0)
+		return t.error;
 	if (e < 0)
 		return r->html.error ? 0 : err_nomem(err);
 	if (t.others) {
