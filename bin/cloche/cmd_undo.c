@@ -54,6 +54,7 @@ static void undo_print_git(struct undo_pass *p)
 	if (p->of_git > 0)
 		printf("C .git  (%zu of git's own files)\n", p->of_git);
 	p->of_git = 0;
+	(void)fflush(stdout);
 }
 
 static bool undo_is_of_git(const cloche_undo_step *step)

@@ -6,6 +6,7 @@
 #include "api/record/undo.h"
 #include "base/fd.h"
 #include "files/replace.h"
+#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,14 +38,27 @@ static int undo_put_pieces(struct cloche_undo *u, const struct undo_item *it, in
 	return r;
 }
 
-/* For root: whose it is, or whose the directory is. */
-static void undo_put_owner(const struct undo_look *l, int fd, const char *name)
+/* For root: it belongs to whom it did, or to the owner of the directory that it is in. */
+static void undo_put_owner(const struct undo_look *l, int fd)
 {
 	struct stat st = l->st;
 
 	if (geteuid() != 0 || (st.st_mode == 0 && fstat(l->dir, &st) < 0))
 		return;
-	(void)!fchownat(fd, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
+	(void)!fchownat(fd, "", st.st_uid, st.st_gid, AT_EMPTY_PATH);
+}
+
+/* Open the directory that we have just made. Somebody may have put another one, with something in
+ * it, in its place, to get its owner and mode changed. */
+static int undo_open_made(const struct undo_look *l, const char *name)
+{
+	_cleanup_fd_ int fd = openat(l->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_(fs_list_closep) DIR *list = fd < 0 ? NULL : fs_list(fd, ".");
+	struct stat st;
+
+	if (!list || fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_uid != geteuid() || fs_list_next(list) ? -ESTALE : TAKE_FD(fd);
 }
 
 /* Make way for what is complete. A file or link that is replaced by one needs none. */
@@ -79,7 +93,7 @@ static int undo_put_file(
 		r = undo_put_pieces(u, it, file.fd);
 	if (r < 0)
 		return r;
-	undo_put_owner(l, file.fd, "");
+	undo_put_owner(l, file.fd);
 	if (fchmod(file.fd, it->old_mode) < 0)
 		return -errno;
 	r = undo_clear(it, l);
@@ -99,7 +113,6 @@ static int undo_put_link(
 	replace_name(name);
 	if (symlinkat(buf_data(&target), l->dir, name) < 0)
 		return -errno;
-	undo_put_owner(l, l->dir, name);
 	r = undo_clear(it, l);
 	if (r == 0)
 		return replace_rename(l->dir, name, l->name, undo_goes_over(it));
@@ -111,14 +124,15 @@ static int undo_put_directory(const struct undo_item *it, const struct undo_look
 {
 	char name[REPLACE_NAME_MAX];
 	_cleanup_fd_ int fd = -1;
-	int r = 0;
+	int r;
 
 	replace_name(name);
 	if (mkdirat(l->dir, name, 0700) < 0)
 		return -errno;
-	undo_put_owner(l, l->dir, name);
-	fd = openat(l->dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = fd < 0 ? -errno : fd_chmod(fd, it->old_mode | 0700);
+	fd = undo_open_made(l, name);
+	if (fd >= 0)
+		undo_put_owner(l, fd);
+	r = fd < 0 ? fd : fd_chmod(fd, it->old_mode | 0700);
 	if (r == 0)
 		r = undo_clear(it, l);
 	if (r == 0)
