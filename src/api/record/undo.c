@@ -18,7 +18,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { HELD_MAX = 64 << 20, HELD_FILE_MAX = 4096, CONTENTS_MAX = 256 << 20 };
+enum { HELD_MAX = 64 << 20, HELD_FILE_MAX = STATE_DATA_MAX, CONTENTS_MAX = 256 << 20 };
 
 /* --- what was run --- */
 

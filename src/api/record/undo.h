@@ -78,6 +78,13 @@ enum tree_type undo_type(const struct tree_node *n);
 /* Whether the run changed what the name has. Return 1 or 0, or a negative code. */
 _warn_unused_ int undo_is_changed(
 	const struct cloche_undo *u, const struct undo_item *it, struct cloche_err *err);
+/* Whether the directory is one of git's, by the names that were in it. */
+bool undo_is_git(const struct cloche_undo *u, const struct tree_node *n);
+/* Whether two texts are indexes of git that say the same. */
+bool undo_index_is_same(struct str a, struct str b);
+/* Whether the file is such an index, and says the same as the contents of the node. */
+bool undo_is_index_of(
+	const struct cloche_undo *u, const struct undo_look *l, const struct tree_node *n);
 /* A row of the table if the host would run or obey what is put back, else NULL. */
 const struct obeyed *undo_obeyed(const struct cloche_undo *u, const struct undo_item *it);
 static inline bool undo_is_due(const struct undo_item *it)

@@ -6,7 +6,6 @@
 #include "api/record/undo.h"
 #include "base/fd.h"
 #include "files/beneath.h"
-#include "fs/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -162,7 +161,12 @@ static int undo_has(const struct cloche_undo *u, const struct undo_look *l,
 		!(type == TREE_LINK ? S_ISLNK(l->st.st_mode) : S_ISREG(l->st.st_mode)))
 		return 0;
 	r = tree_digest(&u->was, n, digest, &size, err);
-	return r < 0 ? r : undo_has_text(l, digest, size);
+	if (r == 0)
+		r = undo_has_text(l, digest, size);
+	if (r == 0 && type == TREE_FILE && str_eq(tree_name(n), STR("index")) &&
+		undo_is_git(u, n->key->parent))
+		r = undo_is_index_of(u, l, n);
+	return r;
 }
 
 int undo_is_changed(const struct cloche_undo *u, const struct undo_item *it, struct cloche_err *err)
@@ -266,9 +270,6 @@ int undo_judge(
 		err_clear(err);
 		return 0;
 	}
-	if (it->why == UNDO_CHANGED && fs_below(it->path, ".git") &&
-		strcmp(ret->name, "index") == 0)
-		it->why = "git has written it since: \"git reset\" makes it anew";
 	if (!it->why)
 		undo_judge_mode(it, ret->st.st_mode & PERMISSIONS);
 	row = undo_is_due(it) && it->old > TREE_GONE ? undo_obeyed(u, it) : NULL;

@@ -10,14 +10,14 @@
 
 /* --- what the host obeys --- */
 
-/* Whether the directory is one of git's, by the names that were in it. */
-static bool undo_is_git(const struct cloche_undo *u, const struct tree_node *n)
+bool undo_is_git(const struct cloche_undo *u, const struct tree_node *n)
 {
 	static const char *const names[] = {"HEAD", "objects", "refs", "commondir"};
 	struct obeyed_signs signs = {0};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (tree_child(&u->was, n, str_from(names[i])))
+		if (tree_child(&u->was, n, str_from(names[i])) ||
+			tree_child(&u->is, n, str_from(names[i])))
 			obeyed_see(&signs, str_from(names[i]));
 	return obeyed_is_git(&signs);
 }
