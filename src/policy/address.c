@@ -83,7 +83,7 @@ static const struct special specials[] = {
 static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 static const uint8_t nat64[12] = {0, 0x64, 0xff, 0x9b}; /* RFC 6052 section 2.1 */
 
-static bool cidr_contains(const struct cidr *range, const uint8_t addr[16])
+bool cidr_contains(const struct cidr *range, const uint8_t addr[16])
 {
 	size_t whole = range->bits / 8;
 	unsigned rest = range->bits % 8U;

@@ -20,6 +20,8 @@ struct cidr {
 _warn_unused_ int cidr_parse(struct str s, struct cidr *ret);
 /* The range of one address. Return 0 or -EAFNOSUPPORT. */
 _warn_unused_ int cidr_from_sockaddr(const struct sockaddr *sa, struct cidr *ret);
+/* Return whether an address, held as in a range, is in that range. */
+bool cidr_contains(const struct cidr *range, const uint8_t addr[16]);
 /* Write "10.0.0.0/8" into ret. */
 #define CIDR_TEXT_MAX 64
 void cidr_format(const struct cidr *c, char ret[CIDR_TEXT_MAX]);
