@@ -3,7 +3,8 @@
 /* The broker of one network, as the files of this folder see it. The path of a request:
  *
  *	gateway -> stream.c (frames, credit) -> decide.c (policy, secrets) -> dial.c (addresses)
- *		-> upstream.c (one connection), upstream_h1.c or upstream_h2.c (its protocol)
+ *		-> proxy.c (if one leads there) -> upstream.c (one connection), upstream_h1.c or
+ *upstream_h2.c (its protocol)
  *		-> response.c (frames back) -> stream.c
  *	refuse.c answers in place of an origin; pool.c keeps connections; log.c writes lines. */
 

@@ -122,6 +122,21 @@ static int take_dns(struct broker *b, struct str servers)
 	return b->dialer.servers ? 0 : err_nomem(b->err);
 }
 
+static int take_proxies(struct broker *b, struct str payload)
+{
+	struct netconf_proxy m;
+	struct proxy_settings s;
+
+	if (!netconf_get_proxy(payload, &m) || b->dialer.proxies.none)
+		return malformed(b);
+	s = (struct proxy_settings){.https = m.https,
+		.http = m.http,
+		.none = m.none,
+		.https_name = "HTTPS_PROXY",
+		.http_name = "HTTP_PROXY"};
+	return proxies_set(&b->dialer.proxies, &s, b->err);
+}
+
 static int take_redact(struct broker *b, struct str value)
 {
 	struct config *c = b->config;
@@ -250,6 +265,8 @@ static int config_take(struct broker *b, struct chan_frame *f)
 		return tls_trust_add_pem(b->trust, f->payload, "--upstream-ca", b->err);
 	case NETCONF_DNS:
 		return take_dns(b, f->payload);
+	case NETCONF_PROXY:
+		return take_proxies(b, f->payload);
 	case NETCONF_REDACT:
 		return take_redact(b, f->payload);
 	case NETCONF_LOG:

@@ -5,13 +5,17 @@
  * else. Addresses are tried in order. If one has not answered for a moment, the next one is tried
  * as well (the idea of RFC 8305 5); the first connection wins.
  *
- * Addresses given by --connect-to are the user's own choice and are not judged. */
+ * Addresses given by --connect-to are the user's own choice and are not judged. Nor are those of a
+ * proxy of the person's environment. It resolves the names that it is asked for, so of these only
+ * addresses that are known here are judged: literals and those of the hosts file. What they say is
+ * this machine itself is dialled directly, since to the proxy it would mean the proxy. */
 #include "broker/dial.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "broker/broker_internal.h"
 #include "broker/config.h"
+#include "broker/proxy.h"
 #include "broker/refuse.h"
 #include "broker/stream.h"
 #include "broker/upstream.h"
@@ -37,8 +41,10 @@ struct dial {
 	union dns_addr addrs[DNS_ADDRS_MAX];
 	unsigned n, at;
 	uint16_t port;
-	bool exempt; /* from the judgement of addresses */
-	int error;   /* errno of the last attempt that failed */
+	bool exempt;             /* from the judgement of addresses */
+	const struct proxy *via; /* what is dialled is this proxy; NULL: the origin */
+	struct proxy_ask ask;
+	int error; /* errno of the last attempt that failed */
 	struct attempt {
 		struct dial *dial;
 		struct loop_io io;
@@ -64,11 +70,20 @@ void dial_cancel(struct stream *s)
 	loop_timer_clear(&d->deadline);
 	for (size_t i = 0; i < TRIES_AT_ONCE; i++)
 		attempt_end(&d->tries[i]);
+	proxy_ask_end(&d->ask);
 	free(d);
 }
 
 static void dial_fail(struct dial *d, const char *error, const char *message)
 {
+	char via[NOTE_MAX];
+
+	if (d->via) {
+		/* The room reads this. What d holds goes with d. */
+		snprintf(via, sizeof(via), "the proxy of this machine's network: %s", message);
+		refuse_upstream(d->stream, 502, "upstream_proxy", via);
+		return;
+	}
 	refuse_upstream(d->stream, 502, error, message);
 }
 
@@ -118,6 +133,33 @@ static bool reached_itself(const struct stream *s, const struct allow_rule *rule
 
 static void try_next(struct dial *d);
 
+static void on_proxy_done(struct proxy_ask *ask, const char *why)
+{
+	struct dial *d = container_of(ask, struct dial, ask);
+	struct stream *s = d->stream;
+	int fd;
+
+	if (why) {
+		dial_fail(d, NULL, why);
+		return;
+	}
+	fd = TAKE_FD(ask->fd);
+	dial_cancel(s);
+	upstream_new(s, fd);
+}
+
+static void ask_proxy(struct dial *d, int fd)
+{
+	struct stream *s = d->stream;
+
+	loop_timer_clear(&d->next);
+	for (size_t i = 0; i < TRIES_AT_ONCE; i++)
+		attempt_end(&d->tries[i]);
+	d->ask.done = on_proxy_done;
+	if (proxy_ask_begin(&d->ask, s->broker->loop, fd, d->via, &s->host, s->port) < 0)
+		refuse_upstream(s, 503, "out_of_memory", "no memory for a connection");
+}
+
 static void on_connected(struct attempt *a)
 {
 	struct dial *d = a->dial;
@@ -132,6 +174,10 @@ static void on_connected(struct attempt *a)
 	a->fd = -1;
 	fd_send_at_once(fd);
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	if (d->via) {
+		ask_proxy(d, fd);
+		return;
+	}
 	dial_cancel(s);
 	upstream_new(s, fd);
 }
@@ -236,7 +282,8 @@ static const char *judge_addresses(
 	return d->n > 0 ? NULL : first ? first : "no address";
 }
 
-static void resolved(struct dial *d, const struct dns_result *result)
+/* Return false if they may not be dialled; the stream is refused then. */
+static bool take_addresses(struct dial *d, const struct dns_result *result)
 {
 	char first[INET6_ADDRSTRLEN] = "", message[NOTE_MAX];
 	const char *why = judge_addresses(d, result, first);
@@ -247,9 +294,15 @@ static void resolved(struct dial *d, const struct dns_result *result)
 			d->stream->host.text, first, why,
 			may_advise ? "; allow_private in its entry opens it" : "");
 		refuse_address(d->stream, message, may_advise ? first : NULL);
-		return;
+		return false;
 	}
-	try_next(d);
+	return true;
+}
+
+static void resolved(struct dial *d, const struct dns_result *result)
+{
+	if (take_addresses(d, result))
+		try_next(d);
 }
 
 static void on_lookup(
@@ -259,7 +312,8 @@ static void on_lookup(
 
 	d->lookup = NULL;
 	if (r < 0)
-		dial_fail(d, "name_not_resolved", err->message);
+		dial_fail(d, "name_not_resolved",
+			d->via ? "its name cannot be resolved" : err->message);
 	else
 		resolved(d, result);
 }
@@ -334,14 +388,41 @@ static const struct override *find_override(const struct stream *s)
 	return NULL;
 }
 
+static bool is_this_machine(const union dns_addr *a)
+{
+	return a->sa.sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr)
+					   : ntohl(a->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* Return the proxy that leads to the origin of s, or NULL. ret: the origin's addresses, as far as
+ * they are known here. */
+static const struct proxy *dial_proxy(const struct stream *s, struct dns_result *ret)
+{
+	const struct dialer *d = &s->broker->dialer;
+	const struct proxy *via = proxies_find(
+		&d->proxies, s->scheme == NET_HTTPS ? POLICY_HTTPS : POLICY_HTTP, &s->host);
+
+	ret->n = 0;
+	if (!via || !dns_resolver_known(d->resolver, host_bare(&s->host), ret))
+		return via;
+	return ret->n > 0 && is_this_machine(&ret->addrs[0]) ? NULL : via;
+}
+
 bool dial_may_stay(const struct stream *s, const struct allow_rule *rule)
 {
 	struct address_policy p = allowed_addresses(s, rule);
+	struct dns_result known;
 	union dns_addr peer = {0};
 	socklen_t n = sizeof(peer);
 
 	if (!s->up || find_override(s))
 		return true;
+	if (dial_proxy(s, &known)) {
+		for (unsigned i = 0; i < known.n; i++)
+			if (address_refusal(&known.addrs[i].sa, &p))
+				return false;
+		return true;
+	}
 	return getpeername(s->up->fd, &peer.sa, &n) == 0 && !address_refusal(&peer.sa, &p) &&
 	       !reached_itself(s, rule, s->up->fd);
 }
@@ -360,35 +441,64 @@ static void ask_for_names(struct broker *b)
 		(void)!broker_flush_supervisor(b);
 }
 
-void dial_start(struct stream *s)
+/* Return NULL after refusing the stream. */
+static struct dial *dial_new(struct stream *s)
 {
 	struct broker *b = s->broker;
-	const struct override *o = find_override(s);
-	struct dns_result now;
-	struct cloche_err err = CLOCHE_ERR_INIT;
 	struct dial *d = calloc(1, sizeof(*d));
-	int r;
 
 	if (!d || loop_timer_set(b->loop, &d->deadline, clock_mono_usec() + CONNECT_USEC,
 			  on_deadline) < 0) {
 		free(d);
 		refuse_upstream(s, 503, "out_of_memory", "no memory for a connection");
-		return;
+		return NULL;
 	}
 	d->stream = s;
-	d->port = o ? o->to_port : s->port;
-	d->exempt = o != NULL;
+	d->port = s->port;
+	d->ask.fd = -1;
 	for (size_t i = 0; i < TRIES_AT_ONCE; i++)
 		d->tries[i].fd = -1;
 	s->dial = d;
-	ask_for_names(b);
-	r = dns_resolver_lookup(b->dialer.resolver, o ? str_from(o->address) : host_bare(&s->host),
+	return d;
+}
+
+static void dial_name(struct dial *d, struct str name)
+{
+	struct broker *b = d->stream->broker;
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct dns_result now;
+	int r = dns_resolver_lookup(b->dialer.resolver, name,
 		(struct dns_lookup_handler){.done = on_lookup, .arg = d}, &now, &d->lookup, &err);
+
 	resolver_rearm(b);
 	if (r < 0)
-		dial_fail(d, "name_not_resolved", err.message);
+		dial_fail(d, "name_not_resolved",
+			d->via ? "its name cannot be resolved" : err.message);
 	else if (r > 0)
 		resolved(d, &now);
+}
+
+void dial_start(struct stream *s)
+{
+	const struct override *o = find_override(s);
+	struct dial *d = dial_new(s);
+	struct dns_result known;
+	const struct proxy *via;
+
+	if (!d)
+		return;
+	ask_for_names(s->broker);
+	via = o ? NULL : dial_proxy(s, &known);
+	if (via && known.n > 0 && !take_addresses(d, &known))
+		return;
+	d->n = 0;
+	d->via = via;
+	d->exempt = o || via;
+	if (o)
+		d->port = o->to_port;
+	else if (via)
+		d->port = via->port;
+	dial_name(d, o ? str_from(o->address) : via ? host_bare(&via->host) : host_bare(&s->host));
 }
 
 static int load_own_addresses(struct broker *b, struct cloche_err *err)
@@ -425,6 +535,7 @@ void dial_teardown(struct broker *b)
 {
 	dns_resolver_free(b->dialer.resolver);
 	b->dialer.resolver = NULL;
+	proxies_done(&b->dialer.proxies);
 	for (size_t i = 0; i < RESOLVER_FDS; i++)
 		loop_io_remove(&b->dialer.fds[i].io);
 	loop_timer_clear(&b->dialer.timer);

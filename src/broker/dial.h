@@ -6,6 +6,7 @@
 #include "broker/constants.h"
 #include "dns/resolver.h"
 #include "loop/loop.h"
+#include "policy/proxy.h"
 
 #include <stdbool.h>
 
@@ -19,7 +20,8 @@ struct dialer {
 	struct override *overrides;
 	struct cidr *own; /* addresses of this machine */
 	size_t overrides_n, own_n;
-	char *servers; /* name servers to ask; NULL: those of the host */
+	struct proxies proxies; /* that origins are reached through */
+	char *servers;          /* name servers to ask; NULL: those of the host */
 	struct dns_resolver *resolver;
 	struct loop_timer timer;
 	uint64_t names_asked; /* when the supervisor was asked whether the host's files changed */

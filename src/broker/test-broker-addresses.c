@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 
 #define LATER "93.184.216.77" /* an address of the open internet */
 
@@ -78,30 +77,6 @@ static void set_interface(const char *name, const char *address)
 	close(fd);
 }
 
-static int memory_file(const char *text)
-{
-	int fd = memfd_create("hosts", MFD_CLOEXEC);
-
-	must(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	must(lseek(fd, 0, SEEK_SET) == 0);
-	return fd;
-}
-
-static void name_address(struct rig *g, const char *hosts)
-{
-	int fds[2] = {memory_file(""), memory_file(hosts)};
-	struct chan_frame f = {0};
-
-	/* Requests come by another socket, so the names must be in force before: the answer of
-	 * HELPER_COUNT says so. */
-	must(helper_send_names(&g->supervisor, fds) == 0 && helper_send_count(&g->supervisor) == 0);
-	must(chan_flush_wait(&g->supervisor, PATIENCE_MS) == 0);
-	while (f.type != HELPER_COUNTED)
-		must(chan_recv_wait(&g->supervisor, &f, PATIENCE_MS) == 1);
-	close(fds[0]);
-	close(fds[1]);
-}
-
 /* A listener at every address of the machine, which answers nothing. */
 static uint16_t listen_everywhere(int *ret_fd)
 {
@@ -142,7 +117,7 @@ static void test_own_later(void)
 	rig_allow(&w.g, yaml);
 	rig_serve(&w.g);
 	set_interface("lo:1", LATER);
-	name_address(&w.g, LATER " h.test\n");
+	rig_hosts(&w.g, LATER " h.test\n");
 	check_int(status_at(&w.g, "h.test", port, "/none"), 403);
 	check_int(status_at(&w.g, "h.test", port, "/ranges"), 403);
 	id = rig_open(&w.g, &(struct ask){.host = "h.test", .port = port, .target = "/"});
@@ -190,7 +165,7 @@ static void test_own_request(void)
 							.base_url = str_from(url),
 							.scopes = scopes}) == 0);
 	rig_serve(&w.g);
-	name_address(&w.g, "127.0.0.1 g.test\n");
+	rig_hosts(&w.g, "127.0.0.1 g.test\n");
 	id = rig_open(&w.g, &(struct ask){.scheme = NET_HTTPS,
 				    .host = host,
 				    .target = "/",

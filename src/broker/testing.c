@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -131,6 +132,31 @@ void rig_serve(struct rig *g)
 	test_need(chan_recv_wait(&g->supervisor, &f, PATIENCE_MS) == 1 && f.type == HELPER_READY);
 	test_need(net_send_hello(&g->net, &m) == 0);
 	rig_flush(g);
+}
+
+static int rig_memory_file(const char *text)
+{
+	int fd = memfd_create("hosts", MFD_CLOEXEC);
+
+	test_need(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	test_need(lseek(fd, 0, SEEK_SET) == 0);
+	return fd;
+}
+
+void rig_hosts(struct rig *g, const char *hosts)
+{
+	int fds[2] = {rig_memory_file(""), rig_memory_file(hosts)};
+	struct chan_frame f = {0};
+
+	/* Requests come by another socket, so the names must be in force before: the answer of
+	 * HELPER_COUNT says so. */
+	test_need(helper_send_names(&g->supervisor, fds) == 0 &&
+		  helper_send_count(&g->supervisor) == 0);
+	test_need(chan_flush_wait(&g->supervisor, PATIENCE_MS) == 0);
+	while (f.type != HELPER_COUNTED)
+		test_need(chan_recv_wait(&g->supervisor, &f, PATIENCE_MS) == 1);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 void rig_refused(struct rig *g, struct cloche_err *ret)

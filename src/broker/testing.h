@@ -26,6 +26,8 @@ void rig_secret(struct rig *g, const char *name, const char *value, const char *
 	const char *host, const char *header);
 /* Log to files of its own, wait for OK and READY, say hello. */
 void rig_serve(struct rig *g);
+/* While it serves: the text of the hosts file. */
+void rig_hosts(struct rig *g, const char *hosts);
 /* Wait for the refusal of the configuration instead. */
 void rig_refused(struct rig *g, struct cloche_err *ret);
 /* Whether the broker has ended the channel by itself within a second. */

@@ -423,6 +423,15 @@ int dns_resolver_lookup(struct dns_resolver *r, struct str name, struct dns_look
 	return 0;
 }
 
+bool dns_resolver_known(struct dns_resolver *r, struct str name, struct dns_result *ret)
+{
+	char canonical[DNS_NAME_MAX + 1];
+
+	if (dns_result_from_text(ret, name))
+		return true;
+	return dns_name_canonical(name, canonical, &name) == 0 && known(r, name, ret, NULL) > 0;
+}
+
 void dns_lookup_cancel(struct dns_lookup *l)
 {
 	if (!l)

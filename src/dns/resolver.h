@@ -77,6 +77,9 @@ _warn_unused_ int dns_resolver_renew(struct dns_resolver *r, struct str resolv, 
 _warn_unused_ int dns_resolver_lookup(struct dns_resolver *r, struct str name,
 	struct dns_lookup_handler handler, struct dns_result *ret_now,
 	struct dns_lookup **ret_lookup, struct cloche_err *err);
+/* Return whether the addresses are known without asking anybody: the name is an address, it is in
+ * the hosts file, or it was asked for before. */
+bool dns_resolver_known(struct dns_resolver *r, struct str name, struct dns_result *ret);
 /* Cancel a lookup: handler.done will not be called. Takes NULL. */
 void dns_lookup_cancel(struct dns_lookup *lookup);
 

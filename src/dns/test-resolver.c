@@ -421,6 +421,24 @@ static void the_hosts_file_comes_first(void)
 	check_int(udp_queries, before);
 }
 
+static void what_is_known_is_not_asked_for(void)
+{
+	struct dns_result known = {0};
+	struct waiter w;
+	unsigned before;
+
+	resolve("both.test", &w);
+	before = udp_queries;
+	check(dns_resolver_known(resolver, STR("Both.test."), &known) && known.n == 3);
+	check(dns_resolver_known(resolver, STR("from.hosts"), &known) && known.n == 2);
+	check(dns_resolver_known(resolver, STR("192.0.2.7"), &known) && known.n == 1);
+	check(has(&known, "192.0.2.7"));
+	check(!dns_resolver_known(resolver, STR("never-asked.test"), &known));
+	check(!dns_resolver_known(resolver, STR("a b"), &known));
+	check(dns_resolver_next_usec(resolver) == USEC_INFINITY);
+	check_int(udp_queries, before);
+}
+
 static void silence_ends_in_time(void)
 {
 	struct waiter w[2];
@@ -562,6 +580,7 @@ int main(void)
 	run_test(room_is_bounded);
 	run_test(addresses_are_their_own_answer);
 	run_test(the_hosts_file_comes_first);
+	run_test(what_is_known_is_not_asked_for);
 	run_test(silence_ends_in_time);
 	run_test(one_question_for_many);
 	run_test(all_may_be_cancelled);

@@ -26,6 +26,7 @@ enum {
 	NETCONF_MAX_PATTERNS = 256,
 	NETCONF_MAX_REPOSITORIES = 500,
 	NETCONF_MAX_PATTERN = 512,
+	NETCONF_MAX_PROXY = 4096,
 	/* Longer texts do not fit into a line of the log, and more of them would take too much
 	 * memory. */
 	NETCONF_MAX_REDACT = 4096,
@@ -54,6 +55,7 @@ enum netconf_frame {
 	NETCONF_REPLACED,  /* broker -> client: struct netconf_replaced */
 	NETCONF_QUESTION,  /* broker -> client: struct netconf_question */
 	NETCONF_WITHDRAWN, /* broker -> client: struct netconf_withdrawn */
+	NETCONF_PROXY = 32, /* client -> broker: struct netconf_proxy */
 };
 
 #define NETCONF_ALLOWLIST_FIELDS(F)                                                                \
@@ -95,6 +97,13 @@ MESSAGE(netconf, github_app, NETCONF_GITHUB_APP, NETCONF_GITHUB_APP_FIELDS);
 	F(STR, address, .max = NETCONF_MAX_PATTERN)                                                \
 	F(U16, to_port)
 MESSAGE(netconf, connect_to, NETCONF_CONNECT_TO, NETCONF_CONNECT_TO_FIELDS);
+
+/* What a person's environment says of proxies (policy/proxy.h); the URLs may hold a password. */
+#define NETCONF_PROXY_FIELDS(F)                                                                    \
+	F(STR, https, .max = NETCONF_MAX_PROXY)                                                    \
+	F(STR, http, .max = NETCONF_MAX_PROXY)                                                     \
+	F(STR, none, .max = NETCONF_MAX_VALUE)
+MESSAGE(netconf, proxy, NETCONF_PROXY, NETCONF_PROXY_FIELDS);
 
 #define NETCONF_LOG_FIELDS(F)                                                                      \
 	F(BOOL, plain)                                                                             \

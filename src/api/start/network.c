@@ -10,6 +10,7 @@
 #include "fs/fs.h"
 #include "fs/hostpath.h"
 #include "jail/source.h"
+#include "policy/proxy.h"
 #include "record/netlogs.h"
 #include "secrets/surrogate.h"
 
@@ -17,6 +18,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { LAST_WORD_MS = 2000 };
 
@@ -76,6 +78,20 @@ int network_send_allowlist(struct chan *c, const cloche_allowlist *list)
 			    : chan_send(c, NETCONF_ALLOW, m.text, NULL, 0);
 	}
 	return r;
+}
+
+/* They are judged here, too, so that nothing begins with wrong ones. */
+static int send_proxies(struct chan *c, struct cloche_err *err)
+{
+	_cleanup_(proxies_donep) struct proxies proxies = {0};
+	struct proxy_settings s = proxy_settings_from(environ);
+	const struct netconf_proxy m = {.https = s.https, .http = s.http, .none = s.none};
+	int r = proxies_set(&proxies, &s, err);
+
+	if (r < 0 || (s.https.n == 0 && s.http.n == 0))
+		return r;
+	r = netconf_send_proxy(c, &m);
+	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
 }
 
 static int send_policy(struct chan *c, const cloche_sandbox *sb)
@@ -283,6 +299,9 @@ static int send_access(struct network *n, const cloche_sandbox *sb, struct cloch
 
 	if (sb->offline)
 		return send_offline(n, sb->offline, err);
+	r = send_proxies(&n->chan, err);
+	if (r < 0)
+		return r;
 	r = send_policy(&n->chan, sb);
 	if (r == 0)
 		r = send_secrets(&n->chan, sb->secrets);
