@@ -51,9 +51,9 @@ static enum what refusal_what(const json_t *event)
 		const char *reason;
 		enum what what;
 	} reasons[] = {{"host", WHAT_HOST}, {"host_address", WHAT_HOST}, {"scheme", WHAT_HOST},
-		{"port", WHAT_HOST}, {"path", WHAT_ENTRY}, {"path_undecidable", WHAT_ENTRY},
-		{"query", WHAT_ENTRY}, {"method", WHAT_ENTRY}, {"websocket", WHAT_ENTRY},
-		{"denied", WHAT_DENIED}};
+		{"port", WHAT_HOST}, {"tcp", WHAT_HOST}, {"path", WHAT_ENTRY},
+		{"path_undecidable", WHAT_ENTRY}, {"query", WHAT_ENTRY}, {"method", WHAT_ENTRY},
+		{"websocket", WHAT_ENTRY}, {"denied", WHAT_DENIED}};
 	const char *reason = refusal_text(event, "reason");
 
 	if (strstr(refusal_text(event, "note"), ", which is refused: "))
@@ -78,7 +78,9 @@ static void refusal_place(const json_t *event, char ret[PLACE_MAX])
 	json_int_t port = json_integer_value(json_object_get(event, "port"));
 	bool plain = strncmp(refusal_text(event, "url"), "http://", 7) == 0;
 
-	if (port == 0 || port == (plain ? 80 : 443))
+	if (strcmp(refusal_text(event, "reason"), "tcp") == 0)
+		snprintf(ret, PLACE_MAX, "tcp://%s:%lld", host, (long long)port);
+	else if (port == 0 || port == (plain ? 80 : 443))
 		snprintf(ret, PLACE_MAX, "%s", host);
 	else
 		snprintf(ret, PLACE_MAX, "%s:%lld", host, (long long)port);

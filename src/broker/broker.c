@@ -154,6 +154,19 @@ static void on_net(struct loop_io *io, uint32_t events)
 		read_frames(b);
 }
 
+int broker_tell_ports(struct broker *b, bool first)
+{
+	uint8_t bits[ALLOWLIST_PORT_BYTES];
+	bool any = allowlist_tcp_ports(b->policy, bits);
+	const struct net_ports m = {.tcp = str_make(bits, any ? sizeof(bits) : 0)};
+
+	_Static_assert(sizeof(bits) == NET_PORT_BYTES, "a bit for each port");
+	if (!first && !any && !b->tcp_ports)
+		return 0;
+	b->tcp_ports = any;
+	return net_send_ports(&b->net, &m);
+}
+
 int broker_renew_scrubber(struct broker *b, struct cloche_err *err)
 {
 	struct scrubber *fresh;

@@ -45,6 +45,7 @@ struct broker {
 	struct config *config; /* until it is complete */
 	bool serving;          /* configured and narrowed */
 	bool hello;            /* the gateway has sent HELLO */
+	bool tcp_ports;        /* the gateway knows of ports for plain TCP */
 	bool rest_due;         /* something happened since memory was last given back */
 	struct loop_timer sweep;
 
@@ -79,6 +80,9 @@ struct broker {
 
 /* End the program with a failure. */
 void broker_fail(struct broker *b);
+/* Tell the gateway to which ports the policy may pass plain TCP, unless it knows of none and there
+ * is none. Return 0 or -errno. */
+_warn_unused_ int broker_tell_ports(struct broker *b, bool first);
 /* Make a new scrubber after the value of a secret has changed. */
 _warn_unused_ int broker_renew_scrubber(struct broker *b, struct cloche_err *err);
 /* Write what is queued for the supervisor. Return 0 or -errno. */

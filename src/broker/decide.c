@@ -113,13 +113,15 @@ void request_prepare(struct stream *s)
 
 struct policy_request decide_what(const struct stream *s)
 {
+	static const enum policy_scheme schemes[NET_SCHEME_END] = {
+		[NET_HTTP] = POLICY_HTTP, [NET_HTTPS] = POLICY_HTTPS, [NET_TCP] = POLICY_TCP};
 	struct policy_request req = {
-		.scheme = s->scheme == NET_HTTPS ? POLICY_HTTPS : POLICY_HTTP,
+		.scheme = schemes[s->scheme],
 		.host = host_str(&s->host),
 		.port = s->port,
 		.method = http_head_method(&s->head),
 		.target = stream_target(s),
-		.tunnel = s->kind == NET_KIND_TUNNEL,
+		.tunnel = s->kind == NET_KIND_TUNNEL && s->scheme == NET_HTTPS,
 		.websocket = s->kind == NET_KIND_WEBSOCKET,
 		.body_filtered = true,
 	};
@@ -154,6 +156,13 @@ static void decide_allowed(struct stream *s)
 		request_prepare(s);
 }
 
+/* No rule for plain TCP names it. That is no refusal yet: the gateway looks what it is instead. */
+static void decide_unlisted(struct stream *s)
+{
+	s->logged = true;
+	stream_reset(s, NET_RESET_UNLISTED);
+}
+
 void decide_request(struct stream *s)
 {
 	struct broker *b = s->broker;
@@ -174,6 +183,8 @@ void decide_request(struct stream *s)
 	}
 	if (s->verdict.allow)
 		decide_allowed(s);
+	else if (s->scheme == NET_TCP && s->verdict.reason != POLICY_DENIED)
+		decide_unlisted(s);
 	else if (attribute_request(s))
 		stream_go(s, STREAM_ASKING);
 	else if (!watch_hold(s))

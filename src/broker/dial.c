@@ -400,7 +400,7 @@ static const struct proxy *dial_proxy(const struct stream *s, struct dns_result 
 {
 	const struct dialer *d = &s->broker->dialer;
 	const struct proxy *via = proxies_find(
-		&d->proxies, s->scheme == NET_HTTPS ? POLICY_HTTPS : POLICY_HTTP, &s->host);
+		&d->proxies, s->scheme == NET_HTTP ? POLICY_HTTP : POLICY_HTTPS, &s->host);
 
 	ret->n = 0;
 	if (!via || !dns_resolver_known(d->resolver, host_bare(&s->host), ret))

@@ -140,8 +140,11 @@ static enum netlog_kind kind_of(const struct stream *s, enum netlog_kind kind, b
 {
 	if (s->state == STREAM_SWITCHED)
 		return NETLOG_WEBSOCKET;
-	if (s->kind == NET_KIND_TUNNEL && kind == NETLOG_REQUEST)
-		return allowed && stream_has_answer(s) ? NETLOG_TUNNEL : NETLOG_CONNECT;
+	if (s->kind == NET_KIND_TUNNEL && kind == NETLOG_REQUEST) {
+		if (!allowed || !stream_has_answer(s))
+			return NETLOG_CONNECT;
+		return s->scheme == NET_TCP ? NETLOG_TCP : NETLOG_TUNNEL;
+	}
 	return kind;
 }
 
@@ -230,6 +233,7 @@ static int connection_event(struct broker *b, const struct net_event *e, const c
 	struct netlog_event ev = {.kind = NETLOG_CONNECT,
 		.host = destination_host(e),
 		.port = e->port,
+		.reason = e->kind == NET_EVENT_TCP ? STR("tcp") : STR_NULL,
 		.status = e->status};
 
 	return write_text(b, &ev, what, e->b, "", STR_NULL);
@@ -290,6 +294,7 @@ static int write_event(struct broker *b, const struct net_event *e)
 			.kind = NETLOG_CONNECT, .host = e->b, .port = e->port, .status = e->status};
 		return write_text(b, &ev, "tunneling not allowed: ", e->a, "", STR_NULL);
 	case NET_EVENT_NOT_HTTP:
+	case NET_EVENT_TCP:
 		return connection_event(b, e, "not HTTP: ");
 	case NET_EVENT_TLS:
 		return connection_event(b, e, "TLS: ");

@@ -291,6 +291,7 @@ static int add_words(const struct allow_rule *rule, struct buf *out)
 		{rule->no_query, "query: none"},
 		{rule->schemes == POLICY_HTTPS, "schemes: [https]"},
 		{rule->schemes == POLICY_HTTP, "schemes: [http]"},
+		{rule->schemes == POLICY_TCP, "schemes: [tcp]"},
 		{rule->encoded_slash, "encoded_slash: true"},
 		{!rule->websocket, "websocket: false"},
 		{!rule->scrub, "scrub: false"},

@@ -222,7 +222,7 @@ static int replace(struct reload *r)
 	b->policy_number++;
 	pool_drop_idle(b);
 	mints_settle(b);
-	if (net_send_forget(&b->net) < 0)
+	if (net_send_forget(&b->net) < 0 || broker_tell_ports(b, false) < 0)
 		broker_fail(b);
 	m.closed = judge_all_again(b);
 	watch_judge_again(b);

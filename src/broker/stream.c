@@ -294,6 +294,12 @@ static uint16_t written_port(const struct net_open *m)
 	return m->port == (m->scheme == NET_HTTPS ? 443 : 80) ? 0 : m->port;
 }
 
+static bool valid_tunnel(const struct net_open *m)
+{
+	return m->scheme != NET_HTTP && m->method.n == 0 && m->target.n == 0 && m->fields_n == 0 &&
+	       m->body == NET_BODY_STREAM && m->length == 0;
+}
+
 /* Whatever the room can make a correct gateway send must pass here. Otherwise the room could end
  * its own network with one odd request. */
 static bool valid_open(struct broker *b, const struct net_open *m, struct host *ret_host)
@@ -302,8 +308,9 @@ static bool valid_open(struct broker *b, const struct net_open *m, struct host *
 		!str_eq(host_str(ret_host), m->host))
 		return false;
 	if (m->kind == NET_KIND_TUNNEL)
-		return m->scheme == NET_HTTPS && m->method.n == 0 && m->target.n == 0 &&
-		       m->fields_n == 0 && m->body == NET_BODY_STREAM && m->length == 0;
+		return valid_tunnel(m);
+	if (m->scheme == NET_TCP)
+		return false;
 	if (m->kind == NET_KIND_WEBSOCKET &&
 		(!str_eq(m->method, STR("GET")) || m->body != NET_BODY_STREAM ||
 			m->expect_continue))
@@ -389,7 +396,8 @@ static int on_open(struct broker *b, struct str payload)
 	}
 	s->http1 = m.http1 || needs_http1(s);
 	s->keep_alive = m.keep_alive;
-	tape_request(s);
+	if (s->scheme != NET_TCP)
+		tape_request(s);
 	b->lines.owner = m.owner.pid ? &m.owner : NULL;
 	decide_request(s);
 	b->lines.owner = NULL;
@@ -543,7 +551,8 @@ static int on_hello(struct broker *b, struct str payload)
 		return -EPROTO;
 	memcpy(b->minting.spki, m.spki.p, sizeof(b->minting.spki));
 	b->hello = true;
-	return 0;
+	broker_flush_later(b);
+	return broker_tell_ports(b, true) < 0 ? -EPROTO : 0;
 }
 
 int stream_frame(struct broker *b, const struct chan_frame *f)

@@ -278,6 +278,134 @@ static void test_tunnel_refused(void)
 	done(&s);
 }
 
+/* --- plain TCP --- */
+
+static uint32_t open_tcp(struct rig *g, const char *host, uint16_t port)
+{
+	return rig_open(g, &(struct ask){.kind = NET_KIND_TUNNEL,
+				   .scheme = NET_TCP,
+				   .host = host,
+				   .port = port,
+				   .method = "",
+				   .target = "",
+				   .body = NET_BODY_STREAM});
+}
+
+/* Speaks first. */
+static void serve_first(struct test_conn *c, void *arg)
+{
+	test_conn_write_z(c, "220 first\n");
+	serve_tunnel(c, arg);
+}
+
+static void check_tcp_log(struct rig *g)
+{
+	char *log = rig_log(g, false);
+
+	check(strstr(log, "ALLOWED CONNECT db.test:5432 -> 200 [tcp: 15/23 bytes]\n"));
+	check(!strstr(log, "other.test"));
+	check(strstr(log, "BLOCKED CONNECT shut.test:5432 -> 403"));
+	free(log);
+}
+
+static void test_tcp(void)
+{
+	struct origin o = {.rest = BUF_INIT(1 << 20)};
+	struct test_origin_config config = {.serve = serve_first, .arg = &o};
+	struct test_origin *server;
+	struct got got = {0};
+	struct rig g;
+	uint32_t id;
+
+	rig_start(&g);
+	server = test_origin_start(&config);
+	must(chan_send(&g.conf, NETCONF_ALLOW, STR("tcp://db.test:5432"), NULL, 0) == 0);
+	must(chan_send(&g.conf, NETCONF_ALLOW, STR("tcp://shut.test:5432"), NULL, 0) == 0);
+	must(chan_send(&g.conf, NETCONF_ALLOW, STR("!shut.test"), NULL, 0) == 0);
+	rig_connect_to(&g, "db.test", 5432, test_origin_port(server));
+	rig_serve(&g);
+	id = open_tcp(&g, "db.test", 5432);
+	rig_collect(&g, id, &got, 300);
+	check_int(got.status, 200);
+	check(!got.ended && got_has(&got, "220 first\n"));
+	forget(&got);
+	rig_data(&g, id, BYTES("anything\0at all"));
+	rig_end(&g, id);
+	rig_collect(&g, id, &got, 2000);
+	check(got.ended && got_has(&got, "after the end"));
+	forget(&got);
+	/* Not named: it may be something else, so nothing is logged. */
+	for (int i = 0; i < 2; i++) {
+		id = open_tcp(&g, i ? "db.test" : "other.test", i ? 22 : 5432);
+		rig_collect(&g, id, &got, 2000);
+		check(got.reset && got.status == 0);
+		forget(&got);
+	}
+	id = open_tcp(&g, "shut.test", 5432);
+	rig_collect(&g, id, &got, 2000);
+	check(got.status == 403 && got.ended);
+	forget(&got);
+	check_tcp_log(&g);
+	check(rig_stop(&g) == 0);
+	test_origin_stop(server);
+	check(str_eq(buf_str(&o.rest), str_make(BYTES("anything\0at all"))));
+	buf_done(&o.rest);
+}
+
+/* INV-ADDRESS-CHECKED holds for it as for a request. */
+static void test_tcp_addresses(void)
+{
+	struct origin o = {.rest = BUF_INIT(1 << 20)};
+	struct test_origin *server;
+	struct got got = {0};
+	struct rig g;
+	char yaml[256], line[128], *log;
+	uint16_t port;
+	uint32_t id;
+
+	rig_start(&g);
+	server = test_origin_start(&(struct test_origin_config){.serve = serve_first, .arg = &o});
+	port = test_origin_port(server);
+	snprintf(yaml, sizeof(yaml),
+		"url_prefixes:\n"
+		"- {host: inner.test, schemes: [tcp], ports: [%u]}\n"
+		"- {host: open.test, schemes: [tcp], ports: [%u], allow_private: true}\n",
+		port, port);
+	rig_allow(&g, yaml);
+	rig_serve(&g);
+	rig_hosts(&g, "127.0.0.1 inner.test open.test\n");
+	rig_collect(&g, open_tcp(&g, "inner.test", port), &got, 2000);
+	check_int(got.status, 403);
+	forget(&got);
+	id = open_tcp(&g, "open.test", port);
+	rig_end(&g, id);
+	rig_collect(&g, id, &got, 2000);
+	check(got.status == 200 && got_has(&got, "220 first\n"));
+	forget(&got);
+	log = rig_log(&g, false);
+	snprintf(line, sizeof(line),
+		"BLOCKED CONNECT inner.test:%u -> 403 (inner.test resolves to ", port);
+	check(strstr(log, line));
+	free(log);
+	check(rig_stop(&g) == 0);
+	test_origin_stop(server);
+	buf_done(&o.rest);
+}
+
+/* Requests never come as plain TCP: that ends the network. */
+static void test_tcp_is_no_request(void)
+{
+	struct rig g;
+
+	rig_start(&g);
+	rig_allow(&g, "domains: [db.test]\n");
+	rig_serve(&g);
+	(void)rig_open(
+		&g, &(struct ask){.scheme = NET_TCP, .host = "db.test", .port = 80, .target = "/"});
+	check(rig_ended(&g));
+	(void)rig_stop(&g);
+}
+
 int main(void)
 {
 	ca = test_ca_new("Test root");
@@ -287,6 +415,9 @@ int main(void)
 	run_test(test_close_at_once);
 	run_test(test_tunnel_ends_each_side);
 	run_test(test_tunnel_refused);
+	run_test(test_tcp);
+	run_test(test_tcp_addresses);
+	run_test(test_tcp_is_no_request);
 	test_ca_free(ca);
 	return tap_done();
 }

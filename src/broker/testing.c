@@ -123,6 +123,7 @@ void rig_serve(struct rig *g)
 	struct net_hello m = {.version = NET_VERSION, .spki = str_make(spki, sizeof(spki))};
 	struct chan_frame f;
 	struct cloche_err err = CLOCHE_ERR_INIT;
+	int r;
 
 	send_done(g);
 	test_need(chan_recv_wait(&g->conf, &f, PATIENCE_MS) == 1);
@@ -132,6 +133,9 @@ void rig_serve(struct rig *g)
 	test_need(chan_recv_wait(&g->supervisor, &f, PATIENCE_MS) == 1 && f.type == HELPER_READY);
 	test_need(net_send_hello(&g->net, &m) == 0);
 	rig_flush(g);
+	/* Unless the test has sent before what ends the channel. */
+	r = chan_recv_wait(&g->net, &f, PATIENCE_MS);
+	test_need(r < 0 || (r == 1 && f.type == NET_PORTS));
 }
 
 static int rig_memory_file(const char *text)

@@ -104,6 +104,10 @@ static void put_request(struct ask_line *l, const struct allow_rule *rule)
 {
 	static const char *const schemes[] = {"", "https", "http", "https and http"};
 
+	if (rule->schemes & POLICY_TCP) {
+		ask_line_add(l, "; any bytes by TCP, which nobody looks at");
+		return;
+	}
 	put_path(l, rule);
 	if (!rule->methods)
 		ask_line_add(l, "; any method");

@@ -4,6 +4,7 @@
  * go on. Frames for a stream that we have reset are ignored, because the broker could not know. */
 #include "gateway/broker.h"
 #include "gateway/conn.h"
+#include "gateway/entry.h"
 #include "gateway/event.h"
 #include "gateway/state.h"
 #include "gateway/stream.h"
@@ -131,6 +132,8 @@ static bool broker_on_credit(struct gateway *g, struct str payload)
 /* Return false if the frame breaks the protocol. */
 static bool handle(struct gateway *g, const struct chan_frame *f)
 {
+	struct net_ports ports;
+
 	switch (f->type) {
 	case NET_DATA:
 		return broker_on_data(g, f->payload);
@@ -145,6 +148,8 @@ static bool handle(struct gateway *g, const struct chan_frame *f)
 		return broker_on_reset(g, f->payload);
 	case NET_CERT:
 		return on_cert(g, f->payload);
+	case NET_PORTS:
+		return net_get_ports(f->payload, &ports) && entry_take_ports(g, ports.tcp);
 	case NET_FORGET:
 		leaf_cache_forget(g);
 		return f->payload.n == 0;

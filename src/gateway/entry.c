@@ -6,6 +6,10 @@
  *
  * The first byte is peeked at and not taken, so that TLS gets all its bytes from the socket.
  *
+ * Whether a rule passes a connection as it is (plain TCP) has to be known before anything is read,
+ * because the server may speak first. The broker says to which ports there are such rules; for
+ * these it is asked, and if it has none for this name, the bytes decide.
+ *
  * The ports of DNS are an exception: 53 is answered here, 853 is closed, so that no resolver
  * outside is ever reached. */
 #include "gateway/entry.h"
@@ -20,10 +24,21 @@
 #include "tls/hello.h"
 
 #include <errno.h>
+#include <utlist.h>
 
-static const struct stage identify_stage, handshake_stage;
+static const struct stage identify_stage, handshake_stage, waiting_stage;
 
 static const char no_leaf[] = "no certificate for this name";
+
+static void entry_go(struct conn *c)
+{
+	const struct gateway *g = c->g;
+
+	if (g->has_tcp && (g->tcp_ports[c->port / 8] & 1U << c->port % 8))
+		tunnel_start_tcp(c);
+	else
+		entry_identify(c);
+}
 
 void entry_start(struct conn *c)
 {
@@ -36,11 +51,56 @@ void entry_start(struct conn *c)
 		conn_abort(c);
 		return;
 	}
-	conn_set_stage(c, &identify_stage);
+	if (c->g->ports_known) {
+		entry_go(c);
+		return;
+	}
+	conn_set_stage(c, &waiting_stage);
+	conn_want_read(c, false);
 	conn_set_timeout(c, c->g->limits->first_byte_usec);
 }
 
+/* --- until the broker has said which ports may be TCP --- */
+
+static void waiting_readable(struct conn *c)
+{
+	conn_want_read(c, false);
+}
+
+static const struct stage waiting_stage = {
+	.readable = waiting_readable,
+	.expired = conn_close,
+};
+
+bool entry_take_ports(struct gateway *g, struct str bits)
+{
+	struct conn *c, *tmp;
+
+	if (bits.n != 0 && bits.n != sizeof(g->tcp_ports))
+		return false;
+	g->has_tcp = bits.n > 0;
+	if (g->has_tcp)
+		memcpy(g->tcp_ports, bits.p, bits.n);
+	if (g->ports_known)
+		return true;
+	g->ports_known = true;
+	DL_FOREACH_SAFE (g->conns, c, tmp) {
+		if (c->stage != &waiting_stage)
+			continue;
+		conn_want_read(c, true);
+		entry_go(c);
+	}
+	return true;
+}
+
 /* --- identify --- */
+
+void entry_identify(struct conn *c)
+{
+	conn_set_stage(c, &identify_stage);
+	conn_want_read(c, true);
+	conn_set_timeout(c, c->g->limits->first_byte_usec);
+}
 
 static void refuse(struct conn *c, const char *why)
 {
@@ -48,10 +108,18 @@ static void refuse(struct conn *c, const char *why)
 	conn_close(c);
 }
 
+/* A rule for TCP could let it pass. Nobody is told so for the ports of what is looked into. */
+static void refuse_bytes(struct conn *c, const char *why)
+{
+	event_send_conn(
+		c, c->port == 80 || c->port == 443 ? NET_EVENT_NOT_HTTP : NET_EVENT_TCP, 0, why);
+	conn_close(c);
+}
+
 static void identify_expired(struct conn *c)
 {
-	refuse(c, buf_len(&c->in) ? "unfinished request line"
-				  : "client waits for the server to speak first");
+	refuse_bytes(c, buf_len(&c->in) ? "unfinished request line"
+					: "client waits for the server to speak first");
 }
 
 /* A client that waits for the server to speak first may give up before we do. Web clients open
@@ -61,7 +129,7 @@ static void gone(struct conn *c)
 	if (c->port == 80 || c->port == 443)
 		conn_close(c);
 	else
-		refuse(c, "client closed before it was known what it speaks");
+		refuse_bytes(c, "client closed before it was known what it speaks");
 }
 
 static void start_tls(struct conn *c)
@@ -119,12 +187,14 @@ static void decide(struct conn *c)
 		conn_close(c);
 		return;
 	case IDENTITY_TLS:
+		refuse(c, identity_text(id));
+		return;
 	case IDENTITY_SSH:
 	case IDENTITY_POSTGRES:
 	case IDENTITY_UNKNOWN:
 		break;
 	}
-	refuse(c, identity_text(id));
+	refuse_bytes(c, identity_text(id));
 }
 
 static void identify_readable(struct conn *c)

@@ -38,6 +38,11 @@ struct gateway {
 	struct captured captured;
 	struct accept_rate accepts;
 
+	bool ports_known; /* the broker has said which ports may be TCP: until then connections wait
+			   */
+	bool has_tcp;
+	uint8_t tcp_ports[NET_PORT_BYTES]; /* if has_tcp: as in struct net_ports */
+
 	struct conn *conns;        /* list */
 	unsigned conns_n, opening; /* connections in all, and in a handshake */
 	uint32_t next_conn;

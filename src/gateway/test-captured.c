@@ -106,7 +106,7 @@ static void expect_destination(const char *destination)
 	client_send(&c, "SSH-2.0-x\r\n");
 	check(client_expect_end(&c, PATIENCE_MS));
 	snprintf(want, sizeof(want), "%s|SSH||0", destination);
-	check_z(rig_expect_event(&rig, NET_EVENT_NOT_HTTP), want);
+	check_z(rig_expect_event(&rig, NET_EVENT_TCP), want);
 	client_close(&c);
 }
 
@@ -483,7 +483,7 @@ static void test_unconnected(void)
 	start();
 	rig_capture(&rig, &fd, 1);
 	close(fd);
-	check(strstr(rig_expect_event(&rig, NET_EVENT_NOT_HTTP), "|client closed before"));
+	check(strstr(rig_expect_event(&rig, NET_EVENT_TCP), "|client closed before"));
 	client_connect(&c, &rig);
 	client_send(&c, GET);
 	o = rig_expect_open(&rig);
@@ -542,7 +542,7 @@ static void test_joined(void)
 	close(pair[0]);
 	close(pair[1]);
 	(void)rig_expect_event(&rig, NET_EVENT_MISMATCH);
-	(void)rig_expect_event(&rig, NET_EVENT_NOT_HTTP);
+	(void)rig_expect_event(&rig, NET_EVENT_TCP);
 	f = rig_recv(&rig, MOMENT_MS);
 	check(f == NULL);
 	free(f);

@@ -89,11 +89,11 @@ static void check_not_http(const char *bytes, size_t n, enum net_event_kind kind
 
 static void test_other_protocols(void)
 {
-	check_not_http("SSH-2.0-x\r\n", 11, NET_EVENT_NOT_HTTP, "|SSH|");
+	check_not_http("SSH-2.0-x\r\n", 11, NET_EVENT_TCP, "|SSH|");
 	check_not_http("\5\1\0", 3, NET_EVENT_CONNECT, "SOCKS5|127.0.0.1|");
 	check_not_http("\4\1\0\120", 4, NET_EVENT_CONNECT, "SOCKS4|");
-	check_not_http("\0\0\0\10\4\322\26\57", 8, NET_EVENT_NOT_HTTP, "|PostgreSQL|");
-	check_not_http("*1\r\n$4\r\nPING\r\n", 14, NET_EVENT_NOT_HTTP, "|neither TLS nor HTTP|");
+	check_not_http("\0\0\0\10\4\322\26\57", 8, NET_EVENT_TCP, "|PostgreSQL|");
+	check_not_http("*1\r\n$4\r\nPING\r\n", 14, NET_EVENT_TCP, "|neither TLS nor HTTP|");
 	check_not_http("\26\3\1\0\5hello", 10, NET_EVENT_TLS, "127.0.0.1:");
 }
 

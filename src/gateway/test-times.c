@@ -81,7 +81,7 @@ static void test_first_byte(void)
 	exchange();
 	check_may_take(&c, 15 * SEC);
 	check(client_expect_end(&c, PATIENCE_MS));
-	check(strstr(rig_expect_event(&rig, NET_EVENT_NOT_HTTP), "|client waits for the server"));
+	check(strstr(rig_expect_event(&rig, NET_EVENT_TCP), "|client waits for the server"));
 	client_close(&c);
 }
 

@@ -146,6 +146,9 @@ void rig_start(struct rig *r, const struct rig_config *config)
 	close(fds[HELPER_UDP4]);
 	fd_close(fds[HELPER_CAPTURE]);
 	greet(r);
+	if (!config->late_ports)
+		need(net_send_ports(&r->broker, &(struct net_ports){0}) == 0);
+	need(chan_flush_wait(&r->broker, PATIENCE_MS) == 0);
 }
 
 bool rig_stop(struct rig *r)

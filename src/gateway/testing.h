@@ -58,6 +58,7 @@ struct rig_config {
 	/* Also if CLOCHE_TEST_CAPTURED is set: so a test of a listener is one of the channel, too.
 	 */
 	bool captured;
+	bool late_ports; /* the test sends NET_PORTS itself */
 };
 
 void rig_start(struct rig *r, const struct rig_config *config);

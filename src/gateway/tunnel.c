@@ -8,9 +8,11 @@
  * passed on as they are, but followed, because a close frame of ours may only stand between two of
  * them. A close frame is the last that a side sends: its direction ends with it.
  *
- * A tunnel begins with the client's ClientHello, which was read to learn the host. Each direction
- * ends by itself, as in TCP. */
+ * A tunnel begins with the client's ClientHello, which was read to learn the host. One of plain TCP
+ * begins with nothing: its host is the name that the destination stands for. Each direction ends by
+ * itself, as in TCP. */
 #include "gateway/tunnel.h"
+#include "gateway/entry.h"
 #include "gateway/event.h"
 #include "gateway/state.h"
 #include "http/ws.h"
@@ -26,7 +28,7 @@ enum {
 struct tunnel {
 	struct conn *c;
 	struct stream stream;
-	bool websocket;
+	bool websocket, tcp;
 	bool accepted; /* bytes may flow */
 	bool ended;    /* the broker has ended its direction */
 	struct ws_reader up, down;
@@ -215,6 +217,10 @@ static void refuse_tunnel(struct tunnel *t)
 	struct conn *c = t->c;
 
 	stream_close(&t->stream, NET_RESET_CANCELLED);
+	if (t->tcp) {
+		conn_abort(c);
+		return;
+	}
 	if (buf_add(&c->out, access_denied, sizeof(access_denied)) < 0)
 		conn_close(c);
 	else
@@ -285,11 +291,24 @@ static void tunnel_on_end(struct stream *s, uint16_t fields_n, struct wire_in *f
 		tunnel_drained(c);
 }
 
+/* It may still be something that the gateway looks into. */
+static void tunnel_unlisted(struct tunnel *t)
+{
+	struct conn *c = t->c;
+
+	c->state = NULL;
+	c->host = (struct host){0};
+	free(t);
+	entry_identify(c);
+}
+
 static void tunnel_on_reset(struct stream *s, enum net_reset why)
 {
 	struct tunnel *t = owner(s);
 
-	if (t->websocket && why == NET_RESET_LIMIT)
+	if (why == NET_RESET_UNLISTED && t->tcp && !t->accepted)
+		tunnel_unlisted(t);
+	else if (t->websocket && why == NET_RESET_LIMIT)
 		say_close(t, GOING_AWAY);
 	else
 		conn_cut(t->c);
@@ -350,7 +369,7 @@ static int open_stream(struct tunnel *t)
 		.client = c->client,
 		.owner = conn_owner(c),
 		.kind = NET_KIND_TUNNEL,
-		.scheme = NET_HTTPS,
+		.scheme = t->tcp ? NET_TCP : NET_HTTPS,
 		.host = host_str(&c->host),
 		.port = c->port,
 		.body = NET_BODY_STREAM};
@@ -358,6 +377,30 @@ static int open_stream(struct tunnel *t)
 	int r = stream_open(c->g, &t->stream, &tunnel_stream_ops, &m, &fields);
 
 	return r < 0 ? r : stream_open_end(&t->stream, &fields, true);
+}
+
+static void begin(struct conn *c, struct tunnel *t)
+{
+	t->c = c;
+	c->state = t;
+	conn_set_stage(c, &tunnel_stage);
+	conn_want_read(c, false);
+	rearm(c);
+	if (open_stream(t) < 0)
+		refuse_tunnel(t);
+}
+
+void tunnel_start_tcp(struct conn *c)
+{
+	struct tunnel *t = calloc(1, sizeof(*t));
+
+	if (!t) {
+		conn_close(c);
+		return;
+	}
+	conn_dest_name(c, &c->host);
+	t->tcp = true;
+	begin(c, t);
 }
 
 void tunnel_start(struct conn *c, struct str taken)
@@ -370,11 +413,5 @@ void tunnel_start(struct conn *c, struct str taken)
 		return;
 	}
 	c->tls = tls_conn_free(c->tls);
-	t->c = c;
-	c->state = t;
-	conn_set_stage(c, &tunnel_stage);
-	conn_want_read(c, false);
-	rearm(c);
-	if (open_stream(t) < 0)
-		refuse_tunnel(t);
+	begin(c, t);
 }

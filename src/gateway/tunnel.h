@@ -2,7 +2,7 @@
 #pragma once
 /* The stages of a connection that no longer speaks HTTP: bytes go both ways, at the receiver's
  * pace. In a WebSocket they are frames, which are judged. In a tunnel they are the client's own
- * TLS, which is not looked into. */
+ * TLS or, if a rule passes plain TCP there, anything, which is not looked into. */
 
 #include "gateway/conn.h"
 #include "gateway/stream.h"
@@ -11,6 +11,10 @@
  * (its owner may go) and replaces c->state, which the caller frees afterwards. Return 0, or -ENOMEM
  * with c unchanged; s may be closed then. */
 _warn_unused_ int tunnel_websocket(struct conn *c, struct stream *s);
+
+/* Ask the broker for a tunnel of plain TCP to where c leads; nothing was read. If no rule is for
+ * it, entry_identify() follows. May end the connection. */
+void tunnel_start_tcp(struct conn *c);
 
 /* Ask the broker for a tunnel to c->host and c->port. taken is what the client has sent so far; it
  * is copied, and c->tls is freed. May end the connection. */

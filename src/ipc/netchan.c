@@ -38,6 +38,7 @@ MESSAGE_TABLE(net_trailers, NET_TRAILERS_FIELDS, NULL);
 MESSAGE_TABLE(net_end_of_stream, NET_END_OF_STREAM_FIELDS, NULL);
 MESSAGE_TABLE(net_credit, NET_CREDIT_FIELDS, NULL);
 MESSAGE_TABLE(net_event, NET_EVENT_FIELDS, NULL);
+MESSAGE_TABLE(net_ports, NET_PORTS_FIELDS, NULL);
 
 int net_send_data(struct chan *c, uint32_t stream, struct str bytes)
 {

@@ -28,7 +28,7 @@
 #include "ipc/message.h"
 
 enum {
-	NET_VERSION = 3,
+	NET_VERSION = 4,
 	NET_MAX_PAYLOAD = 160 * 1024,    /* more than enough for a head of 64 KiB and 128 fields */
 	NET_MAX_DATA = 32 * 1024,        /* of one DATA frame */
 	NET_WINDOW = 128 * 1024,         /* bytes in flight of one answer */
@@ -46,6 +46,7 @@ enum {
 	NET_MAX_VALUE = 32 * 1024,
 	NET_MAX_SPKI = 256,
 	NET_MAX_CERT = 4096,
+	NET_PORT_BYTES = 65536 / 8, /* a bit for each port */
 };
 
 enum net_frame {
@@ -59,6 +60,7 @@ enum net_frame {
 	NET_INTERIM,   /* struct net_response, then fields: a 1xx */
 	NET_HEAD,      /* struct net_response, then fields */
 	NET_FORGET,    /* nothing: the policy has changed, so earlier CERTs are void */
+	NET_PORTS,     /* struct net_ports: after HELLO, and when it changes */
 	/* both ways */
 	NET_DATA = 32, /* the u32 number of the stream, then the raw bytes */
 	NET_END,       /* struct net_trailers, then fields (usually none) */
@@ -70,7 +72,9 @@ enum net_frame {
  * status 101 both directions are DATA of whole WebSocket frames, which each side has checked before
  * it sends them. A TUNNEL has no method, target or fields, and is answered by HEAD with status 200
  * (or another status and an END, if it is refused); then both directions are opaque bytes. END ends
- * one direction. Both kinds have NET_BODY_STREAM in both directions. */
+ * one direction. It is the client's own TLS (scheme HTTPS) or, to a port of PORTS, anything (TCP);
+ * RESET UNLISTED says that no rule for TCP names the host. Both kinds have NET_BODY_STREAM in both
+ * directions. */
 enum net_kind { NET_KIND_HTTP, NET_KIND_WEBSOCKET, NET_KIND_TUNNEL, NET_KIND_END };
 /* How to continue a TLS connection after its ClientHello. */
 enum net_mode {
@@ -79,13 +83,14 @@ enum net_mode {
 	NET_MODE_TUNNEL, /* no leaf: a stream of NET_KIND_TUNNEL, not decrypted */
 	NET_MODE_END
 };
-enum net_scheme { NET_HTTP, NET_HTTPS, NET_SCHEME_END };
+enum net_scheme { NET_HTTP, NET_HTTPS, NET_TCP /* a tunnel alone */, NET_SCHEME_END };
 enum net_body { NET_BODY_NONE, NET_BODY_LENGTH, NET_BODY_STREAM, NET_BODY_END };
 enum net_reset {
 	NET_RESET_CANCELLED, /* the sender's other connection was closed */
 	NET_RESET_MALFORMED, /* framing broke in the middle of a body */
 	NET_RESET_UPSTREAM,  /* the origin failed in the middle of a body */
 	NET_RESET_LIMIT,
+	NET_RESET_UNLISTED, /* to the gateway: it is no TCP tunnel, but may be something else */
 	NET_RESET_END
 };
 
@@ -188,6 +193,7 @@ enum net_event_kind {
 	NET_EVENT_NOT_HTTP, /* a: destination "ip:port" or name, b: what the bytes looked like */
 	NET_EVENT_TLS,      /* a: the SNI if it is a name, else the destination; b: why */
 	NET_EVENT_LIMIT,    /* a: which limit, b: detail */
+	NET_EVENT_TCP,      /* as NOT_HTTP, but a rule for TCP could allow it */
 	NET_EVENT_KIND_END
 };
 
@@ -209,6 +215,11 @@ enum net_event_kind {
 MESSAGE(net, event, NET_EVENT, NET_EVENT_FIELDS);
 
 MESSAGE_EMPTY(net, forget, NET_FORGET);
+
+/* The ports to which a connection may be a tunnel of TCP: bit port % 8 of byte port / 8. Empty:
+ * none. */
+#define NET_PORTS_FIELDS(F) F(STR, tcp, .max = NET_PORT_BYTES)
+MESSAGE(net, ports, NET_PORTS, NET_PORTS_FIELDS);
 
 /* --- other encoders: each appends one whole frame to c->out; 0 or -errno --- */
 _warn_unused_ int net_send_data(struct chan *c, uint32_t stream, struct str bytes);

@@ -29,6 +29,7 @@ const char *netlog_kind_word(enum netlog_kind kind)
 		[NETLOG_REQUEST] = "request",
 		[NETLOG_CONNECT] = "connect",
 		[NETLOG_TUNNEL] = "tunnel",
+		[NETLOG_TCP] = "tcp",
 		[NETLOG_DNS] = "dns",
 		[NETLOG_STRIPPED] = "stripped",
 		[NETLOG_COLLAPSED] = "collapsed",
@@ -202,16 +203,19 @@ static void plain_request(struct line *l, const struct netlog_event *ev)
 
 static void plain_connect(struct line *l, const struct netlog_event *ev)
 {
-	bool tunnel = ev->kind == NETLOG_TUNNEL;
-	int status = tunnel ? 200 : ev->status > 0 ? ev->status : 403;
+	bool allowed = ev->kind != NETLOG_CONNECT;
+	int status = allowed ? 200 : ev->status > 0 ? ev->status : 403;
 
-	line_add(l, tunnel ? STR("ALLOWED CONNECT ") : STR("BLOCKED CONNECT "));
+	line_add(l, allowed ? STR("ALLOWED CONNECT ") : STR("BLOCKED CONNECT "));
 	line_word(l, ev->host, SHARE_URL);
 	line_printf(l, ":%u -> %d", ev->port, status);
 	line_note(l, ev->note);
 	line_owner(l, ev);
-	if (tunnel)
+	if (ev->kind == NETLOG_TUNNEL)
 		line_add(l, STR(" [tunnel]"));
+	else if (allowed)
+		line_printf(l, " [tcp: %llu/%llu bytes]", (unsigned long long)ev->bytes_out,
+			(unsigned long long)ev->bytes_in);
 }
 
 static void plain_dns(struct line *l, const struct netlog_event *ev)
@@ -267,6 +271,7 @@ static void plain_body(struct line *l, const struct netlog_event *ev)
 		break;
 	case NETLOG_CONNECT:
 	case NETLOG_TUNNEL:
+	case NETLOG_TCP:
 		plain_connect(l, ev);
 		break;
 	case NETLOG_DNS:

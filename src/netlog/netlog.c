@@ -180,7 +180,7 @@ static bool is_limited(const struct netlog_event *ev)
 		return false;
 	/* An error may have come after the request was sent. */
 	return !((ev->kind == NETLOG_REQUEST || ev->kind == NETLOG_ERROR) && ev->allowed) &&
-	       ev->kind != NETLOG_TUNNEL && ev->kind != NETLOG_WEBSOCKET;
+	       ev->kind != NETLOG_TUNNEL && ev->kind != NETLOG_TCP && ev->kind != NETLOG_WEBSOCKET;
 }
 
 /* Takes a token. False: the event is over the limit. */

@@ -12,9 +12,11 @@
 #define NETLOG_LINE_MAX 4096
 
 enum netlog_kind {
-	NETLOG_REQUEST,    /* ALLOWED|BLOCKED METHOD URL -> STATUS[ (note)][ annotations] */
-	NETLOG_CONNECT,    /* refused connection: BLOCKED CONNECT HOST:PORT -> STATUS (note) */
-	NETLOG_TUNNEL,     /* ALLOWED CONNECT HOST:PORT -> 200 [tunnel] */
+	NETLOG_REQUEST, /* ALLOWED|BLOCKED METHOD URL -> STATUS[ (note)][ annotations] */
+	NETLOG_CONNECT, /* refused connection: BLOCKED CONNECT HOST:PORT -> STATUS (note) */
+	NETLOG_TUNNEL,  /* ALLOWED CONNECT HOST:PORT -> 200 [tunnel] */
+	/* ALLOWED CONNECT HOST:PORT -> 200 [tcp: OUT/IN bytes] */
+	NETLOG_TCP,
 	NETLOG_DNS,        /* DNS TYPE NAME -> ANSWER */
 	NETLOG_STRIPPED,   /* STRIPPED header 'NAME' from METHOD URL (foreign credential blocked) */
 	NETLOG_COLLAPSED,  /* COLLAPSED N duplicate 'NAME' headers in METHOD URL (...) */
@@ -71,7 +73,8 @@ struct netlog_event {
 /* Whether the event says that something was allowed, or refused. */
 static inline bool netlog_event_is_allowed(const struct netlog_event *ev)
 {
-	return (ev->kind == NETLOG_REQUEST && ev->allowed) || ev->kind == NETLOG_TUNNEL;
+	return (ev->kind == NETLOG_REQUEST && ev->allowed) || ev->kind == NETLOG_TUNNEL ||
+	       ev->kind == NETLOG_TCP;
 }
 
 static inline bool netlog_event_is_blocked(const struct netlog_event *ev)

@@ -187,6 +187,12 @@ static bool parse_connect(struct str s, struct netlog_event *ev)
 	ev->status = (int)status;
 	take_owner(&s, ev);
 	ev->kind = ev->allowed ? NETLOG_TUNNEL : NETLOG_CONNECT;
+	if (take(&s, STR(" [tcp: "))) {
+		ev->kind = NETLOG_TCP;
+		return ev->allowed && take_number(&s, UINT64_MAX, &ev->bytes_out) &&
+		       take(&s, STR("/")) && take_number(&s, UINT64_MAX, &ev->bytes_in) &&
+		       str_eq(s, STR(" bytes]"));
+	}
 	(void)take(&s, STR(" [tunnel]"));
 	return s.n == 0;
 }

@@ -65,6 +65,14 @@ static const struct netlog_event events[] = {
 		.process = STR("ssh"),
 		.pid = 7},
 	{.kind = NETLOG_TUNNEL, .host = STR("p.com"), .port = 443, .allowed = true, .status = 200},
+	{.kind = NETLOG_TCP,
+		.host = STR("d.com"),
+		.port = 5432,
+		.allowed = true,
+		.status = 200,
+		.has_transfer = true,
+		.bytes_out = 12,
+		.bytes_in = 3456789012},
 	{.kind = NETLOG_STRIPPED,
 		.name = STR("authorization"),
 		.method = STR("GET"),
@@ -108,6 +116,8 @@ static void check_same(const struct netlog_event *a, const struct netlog_event *
 	check_int(a->port, b->port);
 	check_int(a->status, b->status);
 	check_int(a->count, b->count);
+	if (b->kind == NETLOG_TCP)
+		check(a->bytes_out == b->bytes_out && a->bytes_in == b->bytes_in);
 	for (size_t i = 0; i < NETLOG_TAGS; i++) {
 		check(str_eq(a->tags[i].name, b->tags[i].name));
 		check(str_eq(a->tags[i].text, b->tags[i].text));
@@ -276,7 +286,7 @@ static void test_summary(void)
 		netlog_summary_add(&sum, &events[i]);
 		blocked += netlog_event_is_blocked(&events[i]);
 	}
-	check_int(sum.allowed, 2);
+	check_int(sum.allowed, 3);
 	check_int(sum.blocked, 5);
 	check_int(blocked, 5);
 	check_int(sum.dns, 1);

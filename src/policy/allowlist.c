@@ -69,6 +69,22 @@ bool allowlist_denies_host(
 	return false;
 }
 
+bool allowlist_tcp_ports(const struct allowlist *list, uint8_t ret[ALLOWLIST_PORT_BYTES])
+{
+	bool any = false;
+
+	memset(ret, 0, ALLOWLIST_PORT_BYTES);
+	for (size_t i = 0; i < allowlist_count(list); i++) {
+		const struct allow_rule *rule = allowlist_rule(list, i);
+
+		for (size_t k = 0; (rule->schemes & POLICY_TCP) && k < rule->n_ports; k++) {
+			ret[rule->ports[k] / 8] |= (uint8_t)(1U << rule->ports[k] % 8);
+			any = true;
+		}
+	}
+	return any;
+}
+
 bool allow_rule_same_addresses(const struct allow_rule *a, const struct allow_rule *b)
 {
 	static const struct allow_rule none = {0};
@@ -93,7 +109,7 @@ struct address_policy allow_rule_addresses(const struct allow_rule *rule)
 static int label_scope(struct buf *b, const struct allow_rule *rule)
 {
 	const char *path = rule->path ? rule->path : rule->path_prefix;
-	int r = buf_printf(b, " %s", rule->host);
+	int r = buf_printf(b, " %s%s", rule->schemes == POLICY_TCP ? "tcp://" : "", rule->host);
 
 	for (size_t i = 0; r == 0 && i < rule->n_ports; i++)
 		r = buf_printf(b, "%s%u", i ? "," : ":", rule->ports[i]);

@@ -16,7 +16,7 @@
  *	    # and beyond the common format, all optional:
  *	    path_prefix: /repos/me      # instead of path: that path and everything below it
  *	    query: none                 # refuse a query (default: any)
- *	    schemes: [https]            # default [https, http]
+ *	    schemes: [https]            # default [https, http]; or [tcp], which needs ports
  *	    ports: [443, 8443]          # default 443 for https, 80 for http
  *	    allow_private: [10.0.0.0/8] # or true: resolved addresses that are otherwise refused
  *	    encoded_slash: true         # %2F in the path is taken as '/' (default: refused)
@@ -40,10 +40,11 @@
 
 struct allowlist;
 
-/* Bits of allow_rule.schemes. */
+/* Bits of allow_rule.schemes. TCP is alone, but in a denial: any bytes, judged by name and port. */
 enum policy_scheme {
 	POLICY_HTTPS = 1,
 	POLICY_HTTP = 2,
+	POLICY_TCP = 4,
 };
 
 /* One rule, owned by its allowlist. Lists of strings are those of base/strv.h. */
@@ -61,8 +62,8 @@ struct allow_rule {
 	char *path_prefix;  /* without trailing '/', or NULL */
 	bool no_query;
 	char **methods;   /* upper case; NULL: any */
-	unsigned schemes; /* POLICY_HTTPS | POLICY_HTTP */
-	uint16_t *ports;  /* none: the default port of the scheme */
+	unsigned schemes; /* of enum policy_scheme */
+	uint16_t *ports;  /* none: the default port of the scheme; TCP has none */
 	size_t n_ports;
 	bool allow_private;
 	struct cidr *private_ranges;
@@ -86,9 +87,9 @@ _warn_unused_ int allowlist_add_yaml(
 	struct allowlist *list, struct str text, const char *source, struct cloche_err *err);
 
 /* Add one rule from a shorthand: HOST (as a domain), HOST:PORT, or SCHEME://HOST[:PORT][/PATH],
- * where PATH is a path_prefix, or a path pattern if it has `*` or `?`. Behind '!' it is a denial,
- * which closes what rules that were added before have opened: every port if none is named, and
- * every spelling of the path. Return 0, or negative (E_USAGE). */
+ * where PATH is a path_prefix, or a path pattern if it has `*` or `?`, or tcp://HOST:PORT. Behind
+ * '!' it is a denial, which closes what rules that were added before have opened: every port if
+ * none is named, and every spelling of the path. Return 0, or negative (E_USAGE). */
 _warn_unused_ int allowlist_add_host(
 	struct allowlist *list, struct str shorthand, struct cloche_err *err);
 
@@ -108,6 +109,11 @@ bool allowlist_denies_host(
 /* Number of rules, and rule i in the order in which they are tried (domains first); borrowed. */
 size_t allowlist_count(const struct allowlist *list);
 const struct allow_rule *allowlist_rule(const struct allowlist *list, size_t i);
+
+/* Set the bit of each port that a rule for plain TCP opens, of the bytes in ret (bit port % 8 of
+ * byte port / 8). Return whether there is one. */
+#define ALLOWLIST_PORT_BYTES (65536 / 8)
+bool allowlist_tcp_ports(const struct allowlist *list, uint8_t ret[ALLOWLIST_PORT_BYTES]);
 
 /* Return whether both open the same addresses; NULL opens none. */
 bool allow_rule_same_addresses(const struct allow_rule *a, const struct allow_rule *b);

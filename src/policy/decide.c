@@ -60,7 +60,7 @@ static enum policy_reason judge(const struct allow_rule *rule, const struct poli
 		return POLICY_PORT;
 	if (rule->tunnel != req->tunnel)
 		return POLICY_TUNNEL;
-	if (req->tunnel)
+	if (policy_request_is_opaque(req))
 		return POLICY_ALLOWED;
 	reason = judge_path(rule, path);
 	if (reason != POLICY_ALLOWED)
@@ -80,7 +80,8 @@ static enum policy_reason judge(const struct allow_rule *rule, const struct poli
 static bool is_guard(const struct allow_rule *rule, enum policy_reason reason,
 	const struct policy_request *req, const struct path *path)
 {
-	return reason > POLICY_HOST && !req->tunnel && rule_guards(rule, path, req->other_path);
+	return reason > POLICY_HOST && !policy_request_is_opaque(req) &&
+	       rule_guards(rule, path, req->other_path);
 }
 
 /* Return the last denial that is for the request, or NULL. */
@@ -96,7 +97,7 @@ static const struct allow_rule *last_denial(const struct allowlist *list,
 			host_pattern_matches(str_from(rule->host), host) &&
 			(rule->schemes & (unsigned)req->scheme) &&
 			(rule->n_ports == 0 || ports_have(rule, req)) &&
-			rule_denies(rule, path, req->tunnel || req->other_path))
+			rule_denies(rule, path, policy_request_is_opaque(req) || req->other_path))
 			last = rule;
 	}
 	return last;
@@ -147,7 +148,7 @@ int policy_decide(
 	*ret = v;
 	if (host_parse(req->host, &host) < 0)
 		return 0;
-	if (!req->tunnel)
+	if (!policy_request_is_opaque(req))
 		r = path_parse(req->target, &path);
 	if (r == 0 && path.problem != PATH_OK) {
 		v.reason = POLICY_BAD_TARGET;

@@ -52,7 +52,8 @@ struct policy_request {
 	 * limits. */
 	struct str other_method;
 	bool other_path;
-	bool tunnel; /* ask whether TLS may pass undecrypted; method and target are ignored */
+	bool tunnel; /* ask whether TLS may pass undecrypted; method and target are ignored, as for
+			TCP */
 	/* The request asks for a WebSocket (RFC 6455, RFC 8441); method is GET in either form. A
 	 * body filter cannot see what passes in it, so a graphql entry never allows one. */
 	bool websocket;
@@ -60,10 +61,16 @@ struct policy_request {
 			       body */
 };
 
+/* Return whether it is no request, but a connection whose bytes nobody looks at. */
+static inline bool policy_request_is_opaque(const struct policy_request *req)
+{
+	return req->tunnel || req->scheme == POLICY_TCP;
+}
+
 /* Return whether the port is the one that the scheme stands for. */
 static inline bool policy_request_has_usual_port(const struct policy_request *req)
 {
-	return req->port == (req->scheme == POLICY_HTTPS ? 443 : 80);
+	return req->scheme != POLICY_TCP && req->port == (req->scheme == POLICY_HTTPS ? 443 : 80);
 }
 
 struct verdict {

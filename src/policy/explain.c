@@ -41,7 +41,7 @@ const char *policy_reason_word(enum policy_reason reason)
 
 static const char *scheme_word(enum policy_scheme scheme)
 {
-	return scheme == POLICY_HTTPS ? "https" : "http";
+	return scheme == POLICY_HTTPS ? "https" : scheme == POLICY_TCP ? "tcp" : "http";
 }
 
 static struct str request_path(const struct policy_request *req)
@@ -71,6 +71,9 @@ static int explain_allowed(
 	if (req->tunnel)
 		return buf_add_str(out, STR(" is allowed: its TLS passes undecrypted (tunnel: "
 					    "true), whatever is in it"));
+	if (req->scheme == POLICY_TCP)
+		return buf_printf(
+			out, " is allowed on port %u, whatever is in it (tcp)", req->port);
 	return buf_add_str(out, v->rule->has_graphql
 					? STR(" is allowed if its body asks for what the "
 					      "graphql block of the rule lists")
@@ -215,12 +218,15 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 	char method[RULE_METHOD_MAX + 1], other[RULE_METHOD_MAX + 1];
 	const char *const methods[] = {method, req->other_method.n > 0 ? other : NULL, NULL};
 	const char *const none[] = {NULL};
+	bool opaque = policy_request_is_opaque(req);
 	const struct proposal_entry e = {.host = host->text,
-		.kind = req->tunnel ? PROPOSAL_TUNNEL : PROPOSAL_PATH,
+		.kind = req->tunnel ? PROPOSAL_TUNNEL
+			: opaque    ? PROPOSAL_TCP
+				    : PROPOSAL_PATH,
 		.path = path->decoded,
 		.query = narrow && path->has_query ? path->query : STR_NULL,
 		.no_query = narrow && !path->has_query,
-		.methods = req->tunnel ? none : methods,
+		.methods = opaque ? none : methods,
 		.schemes = (unsigned)req->scheme,
 		.port = policy_request_has_usual_port(req) ? 0 : req->port,
 		.encoded_slash = path->encoded_slash};
@@ -240,7 +246,7 @@ static bool may_suggest(const struct policy_request *req, const struct verdict *
 		return false;
 	if (v->reason == POLICY_TUNNEL && !req->tunnel)
 		return false;
-	return req->tunnel ||
+	return policy_request_is_opaque(req) ||
 	       (!req->other_path && rule_is_method(req->method) &&
 		       (req->other_method.n == 0 || rule_is_method(req->other_method)));
 }
@@ -250,7 +256,7 @@ static bool may_suggest(const struct policy_request *req, const struct verdict *
 static bool is_filtered(
 	const struct allow_rule *rule, const struct policy_request *req, const struct path *path)
 {
-	if (req->tunnel || (!rule->path && !rule->path_prefix))
+	if (policy_request_is_opaque(req) || (!rule->path && !rule->path_prefix))
 		return true;
 	if (rule->path && path_pattern_matches(str_from(rule->path), path))
 		return true;
@@ -291,22 +297,22 @@ int policy_suggest(const struct allowlist *list, const struct policy_request *re
 	const struct verdict *v, struct buf *out)
 {
 	_cleanup_(path_done) struct path path = {0};
+	bool narrow, opaque = policy_request_is_opaque(req);
 	struct host host;
-	bool narrow;
 	int r = 0;
 
 	if (!may_suggest(req, v) || host_parse(req->host, &host) < 0 ||
-		(req->tunnel && host.kind != HOST_NAME))
+		(opaque && host.kind != HOST_NAME))
 		return 0;
-	if (!req->tunnel)
+	if (!opaque)
 		r = path_parse(req->target, &path);
 	if (r < 0)
 		return r;
-	if (!req->tunnel && (path.problem != PATH_OK || !path_is_writable(&path)))
+	if (!opaque && (path.problem != PATH_OK || !path_is_writable(&path)))
 		return 0;
 	if (is_filtered_by_any(list, req, &host, &path))
 		return 0;
-	narrow = !req->tunnel && is_query_limited(list, &host, &path);
+	narrow = !opaque && is_query_limited(list, &host, &path);
 	if (narrow && path.has_query && !query_is_writable(&path))
 		return 0;
 	return suggest_entry(req, &host, &path, narrow, out);

@@ -186,7 +186,7 @@ static int add_request(struct proposal *p, const struct policy_request *req,
 int proposal_add(
 	struct proposal *p, const struct policy_request *req, bool allowed, const char **ret_why)
 {
-	struct item like = {.kind = PROPOSAL_TUNNEL,
+	struct item like = {.kind = req->tunnel ? PROPOSAL_TUNNEL : PROPOSAL_TCP,
 		.port = policy_request_has_usual_port(req) ? 0 : req->port,
 		.schemes = (unsigned)req->scheme};
 	struct host host;
@@ -197,7 +197,7 @@ int proposal_add(
 		return no(ret_why, "an address: write it out in a rule if you mean it");
 	if (req->tunnel && host.kind != HOST_NAME)
 		return no(ret_why, "an address is never a tunnel");
-	if (!req->tunnel)
+	if (!policy_request_is_opaque(req))
 		return add_request(p, req, &host, allowed, like, ret_why);
 	return gather(p, like, host_str(&host), STR_NULL, STR_NULL, ret_why);
 }
@@ -278,7 +278,7 @@ static int compare_cuts(const void *x, const void *y)
 	int r = compare_place(a->item, b->item);
 
 	if (r == 0)
-		r = (int)(a->kind == PROPOSAL_TUNNEL) - (int)(b->kind == PROPOSAL_TUNNEL);
+		r = (int)(a->kind >= PROPOSAL_TUNNEL) - (int)(b->kind >= PROPOSAL_TUNNEL);
 	if (r == 0)
 		r = compare_path(a->path, b->path);
 	if (r == 0)
@@ -433,7 +433,7 @@ static int may_stand(const struct proposal *p, struct item *item)
 	_cleanup_(buf_donep) struct buf key = BUF_INIT(FILTERED_KEY_MAX);
 	int r;
 
-	if (!strset_has(&p->filtered, item->host) || item->kind == PROPOSAL_TUNNEL)
+	if (!strset_has(&p->filtered, item->host) || item->kind >= PROPOSAL_TUNNEL)
 		return 1;
 	item->alone = true;
 	if (item->kind != PROPOSAL_PATH)
@@ -481,7 +481,7 @@ struct proposal_entry proposal_entry(const struct proposal *p, size_t i)
 	return (struct proposal_entry){.host = c->item->host.p,
 		.kind = c->kind,
 		.path = c->path,
-		.methods = c->kind == PROPOSAL_TUNNEL ? none : p->entries[i].methods,
+		.methods = c->kind >= PROPOSAL_TUNNEL ? none : p->entries[i].methods,
 		.schemes = c->schemes,
 		.port = c->item->port,
 		.encoded_slash = c->item->encoded_slash};
@@ -502,7 +502,7 @@ static int write_path(const struct proposal_entry *e, struct buf *out)
 
 	if (e->kind == PROPOSAL_TUNNEL)
 		return buf_add_str(out, STR("    tunnel: true\n"));
-	if (e->kind == PROPOSAL_ANY)
+	if (e->kind == PROPOSAL_ANY || e->kind == PROPOSAL_TCP)
 		return 0;
 	r = buf_add_str(
 		out, e->kind == PROPOSAL_PATH ? STR("    path: ") : STR("    path_prefix: "));
@@ -516,8 +516,16 @@ static int write_path(const struct proposal_entry *e, struct buf *out)
 	return r == 0 && e->no_query ? buf_add_str(out, STR("    query: none\n")) : r;
 }
 
+const char *proposal_scheme(const struct proposal_entry *e)
+{
+	if (e->kind == PROPOSAL_TUNNEL || e->schemes == (POLICY_HTTPS | POLICY_HTTP))
+		return NULL;
+	return e->schemes == POLICY_HTTPS ? "https" : e->schemes == POLICY_HTTP ? "http" : "tcp";
+}
+
 int proposal_write_entry(const struct proposal_entry *e, struct buf *out)
 {
+	const char *scheme = proposal_scheme(e);
 	int r = buf_printf(out, "  - host: \"%s\"\n", e->host);
 
 	if (r == 0)
@@ -526,9 +534,8 @@ int proposal_write_entry(const struct proposal_entry *e, struct buf *out)
 		r = write_methods(e, out);
 	if (r == 0 && e->encoded_slash)
 		r = buf_add_str(out, STR("    encoded_slash: true\n"));
-	if (r == 0 && e->kind != PROPOSAL_TUNNEL && e->schemes != (POLICY_HTTPS | POLICY_HTTP))
-		r = buf_printf(
-			out, "    schemes: [%s]\n", e->schemes == POLICY_HTTP ? "http" : "https");
+	if (r == 0 && scheme)
+		r = buf_printf(out, "    schemes: [%s]\n", scheme);
 	if (r == 0 && e->port)
 		r = buf_printf(out, "    ports: [%u]\n", e->port);
 	return r;

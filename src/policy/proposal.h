@@ -32,7 +32,9 @@ enum proposal_kind {
 	PROPOSAL_ANY,    /* every path */
 	PROPOSAL_PATH,   /* `path` alone */
 	PROPOSAL_PREFIX, /* and below it */
+	/* These have no path and no methods. */
 	PROPOSAL_TUNNEL,
+	PROPOSAL_TCP,
 };
 
 /* Everything is borrowed. */
@@ -42,8 +44,8 @@ struct proposal_entry {
 	struct str path;            /* decoded UTF-8 */
 	struct str query;           /* `path` is for this query alone; null: for any */
 	bool no_query;              /* `path` is for requests without a query */
-	const char *const *methods; /* upper case, NULL-terminated; empty for a tunnel */
-	unsigned schemes;           /* POLICY_HTTPS | POLICY_HTTP */
+	const char *const *methods; /* upper case, NULL-terminated; may be empty */
+	unsigned schemes;           /* of enum policy_scheme */
 	uint16_t port;              /* 0: the default of the scheme */
 	bool encoded_slash;
 };
@@ -54,6 +56,8 @@ struct proposal_entry {
 _warn_unused_ int proposal_merge(struct proposal *p, size_t *ret_left_out);
 size_t proposal_count(const struct proposal *p);
 struct proposal_entry proposal_entry(const struct proposal *p, size_t i);
+/* Return the word for the entry's only scheme, or NULL: it needs none. */
+const char *proposal_scheme(const struct proposal_entry *e);
 
 /* Add the entries as YAML for allowlist_add_yaml(). Return 0 or negative errno. */
 _warn_unused_ int proposal_write(const struct proposal *p, struct buf *out);

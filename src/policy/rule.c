@@ -140,10 +140,11 @@ int rule_add_scheme(struct allow_rule *rule, struct str s, const char **ret_want
 {
 	unsigned bit = str_eq(s, STR("https"))  ? POLICY_HTTPS
 		       : str_eq(s, STR("http")) ? POLICY_HTTP
+		       : str_eq(s, STR("tcp"))  ? POLICY_TCP
 						: 0;
 
 	if (!bit || (rule->schemes & bit))
-		return want(ret_want, "https or http, each once");
+		return want(ret_want, "https, http or tcp, each once");
 	rule->schemes |= bit;
 	return 0;
 }
@@ -213,27 +214,66 @@ bool rule_denies(const struct allow_rule *rule, const struct path *path, bool un
 	       path_may_be(path->decoded, str_from(rule->path), true);
 }
 
+static bool has_request_words(const struct allow_rule *rule)
+{
+	return rule->path || rule->path_prefix || rule->methods || rule->has_graphql ||
+	       rule->no_query || rule->encoded_slash;
+}
+
+static int finish_tunnel(struct allow_rule *rule, const char **ret_want)
+{
+	struct host host;
+
+	if (host_parse(str_from(rule->host), &host) == 0 && host.kind != HOST_NAME)
+		return want(ret_want, "a tunnel to a host name, not to an address");
+	if (has_request_words(rule) || (rule->schemes & ~(unsigned)POLICY_HTTPS))
+		return want(ret_want,
+			"a tunnel without path, methods, query, graphql or http: nothing in it "
+			"can be seen");
+	rule->schemes = POLICY_HTTPS;
+	return 0;
+}
+
+/* Queries for names have their answers here, whatever the rules say. */
+static bool is_dns_port(uint16_t port)
+{
+	return port == 53 || port == 853;
+}
+
+static int finish_tcp(const struct allow_rule *rule, const char **ret_want)
+{
+	if (rule->schemes != POLICY_TCP)
+		return want(ret_want, "tcp without https and http, which are another entry");
+	if (has_request_words(rule) || rule->tunnel)
+		return want(ret_want,
+			"tcp without path, methods, query, graphql or tunnel: nothing in it can "
+			"be seen");
+	if (rule->n_ports == 0)
+		return want(ret_want, "tcp with a port, as in tcp://db.example.com:5432");
+	for (size_t i = 0; i < rule->n_ports; i++)
+		if (is_dns_port(rule->ports[i]))
+			return want(ret_want, "tcp on another port than those of DNS (53, 853)");
+	return 0;
+}
+
 int rule_finish(struct allow_rule *rule, const char **ret_want)
 {
+	int r = 0;
+
 	if (!rule->host)
 		return want(ret_want, "a `host` in this entry");
 	if (rule->path && rule->path_prefix)
 		return want(ret_want, "`path` or `path_prefix`, not both");
-	if (rule->tunnel) {
-		struct host host;
-
-		if (host_parse(str_from(rule->host), &host) == 0 && host.kind != HOST_NAME)
-			return want(ret_want, "a tunnel to a host name, not to an address");
-		if (rule->path || rule->path_prefix || rule->methods || rule->has_graphql ||
-			rule->no_query || rule->encoded_slash || (rule->schemes & POLICY_HTTP))
-			return want(ret_want, "a tunnel without path, methods, query, graphql or "
-					      "http: nothing in it "
-					      "can be seen");
-		rule->schemes = POLICY_HTTPS;
-	}
+	/* A denial of a host is for all that may go there. */
+	if (!rule->schemes && rule->denies)
+		rule->schemes = POLICY_HTTPS | POLICY_HTTP | POLICY_TCP;
+	else if (rule->schemes & POLICY_TCP)
+		r = finish_tcp(rule, ret_want);
+	else if (rule->tunnel)
+		r = finish_tunnel(rule, ret_want);
 	if (!rule->schemes)
 		rule->schemes = POLICY_HTTPS | POLICY_HTTP;
-	return 0;
+	return r;
 }
 
 void rule_batch_done(struct rule_batch *b)

@@ -243,6 +243,89 @@ static void test_tunnel(void)
 	check_int(v.reason, POLICY_PORT);
 }
 
+/* Plain TCP is judged by name and port, and its rules let nothing else pass. */
+static void test_tcp(void)
+{
+	static const struct {
+		const char *host;
+		uint16_t port;
+		enum policy_scheme scheme;
+		enum policy_reason reason;
+	} cases[] = {
+		{"db.test", 5432, POLICY_TCP, POLICY_ALLOWED},
+		{"DB.test.", 5432, POLICY_TCP, POLICY_ALLOWED},
+		{"db.test", 5433, POLICY_TCP, POLICY_PORT},
+		{"db.test", 5432, POLICY_HTTPS, POLICY_SCHEME},
+		{"db.test", 5432, POLICY_HTTP, POLICY_SCHEME},
+		{"web.test", 443, POLICY_TCP, POLICY_SCHEME},
+		{"a.more.test", 6379, POLICY_TCP, POLICY_ALLOWED},
+		{"10.0.0.5", 6379, POLICY_TCP, POLICY_ALLOWED},
+		{"10.0.0.6", 6379, POLICY_TCP, POLICY_HOST_ADDRESS},
+		{"x.test", 22, POLICY_TCP, POLICY_HOST},
+		{"closed.test", 22, POLICY_TCP, POLICY_DENIED},
+		{"closed.test", 23, POLICY_TCP, POLICY_ALLOWED},
+		{"gone.test", 22, POLICY_TCP, POLICY_DENIED},
+	};
+	static const char *const shorthands[] = {"tcp://db.test:5432", "web.test",
+		"tcp://*.more.test:6379", "tcp://10.0.0.5:6379", "tcp://closed.test:22",
+		"tcp://closed.test:23", "tcp://gone.test:22", "!tcp://closed.test:22",
+		"!gone.test"};
+	_cleanup_(allowlist_freep) struct allowlist *tcp_rules = allowlist_new();
+	uint8_t ports[ALLOWLIST_PORT_BYTES];
+
+	check(!allowlist_tcp_ports(tcp_rules, ports));
+	for (size_t i = 0; i < ARRAY_SIZE(shorthands); i++)
+		must(allowlist_add_host(tcp_rules, str_from(shorthands[i]), NULL) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct policy_request req = {.scheme = cases[i].scheme,
+			.host = str_from(cases[i].host),
+			.port = cases[i].port,
+			.method = STR("GET"),
+			.target = STR("/")};
+		struct verdict v;
+
+		must(policy_decide(tcp_rules, &req, &v) == 0);
+		printf("# %s:%u\n", cases[i].host, cases[i].port);
+		check_int(v.reason, cases[i].reason);
+		check_int(v.allow, cases[i].reason == POLICY_ALLOWED);
+	}
+	check(allowlist_tcp_ports(tcp_rules, ports));
+	for (unsigned port = 0; port < 65536; port++)
+		if ((ports[port / 8] >> port % 8 & 1) !=
+			(port == 5432 || port == 6379 || port == 22 || port == 23))
+			tap_fail("port %u", port);
+}
+
+/* What is said of a refused connection, and what is proposed. */
+static void test_tcp_told(void)
+{
+	_cleanup_(allowlist_freep) struct allowlist *tcp_rules = allowlist_new();
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(4096);
+	struct policy_request req = {.scheme = POLICY_TCP, .host = STR("db.test"), .port = 5432};
+	struct verdict v;
+
+	must(allowlist_add_host(tcp_rules, STR("tcp://db.test:22"), NULL) == 0);
+	must(policy_decide(tcp_rules, &req, &v) == 0 && policy_explain(&req, &v, &text) == 0);
+	check_str(buf_str(&text), "db.test is listed, but not for tcp on port 5432 (nearest rule: "
+				  "--allow tcp://db.test:22)");
+	buf_clear(&text);
+	must(policy_suggest(tcp_rules, &req, &v, &text) == 0);
+	check_str(buf_str(&text), "url_prefixes:\n  - host: \"db.test\"\n    schemes: [tcp]\n"
+				  "    ports: [5432]\n");
+	must(allowlist_add_yaml(tcp_rules, buf_str(&text), "y", NULL) == 0);
+	must(policy_decide(tcp_rules, &req, &v) == 0);
+	check(v.allow);
+	buf_clear(&text);
+	must(policy_explain(&req, &v, &text) == 0);
+	check_str(buf_str(&text), "db.test is allowed on port 5432, whatever is in it (tcp) (rule: "
+				  "url_prefixes[0] tcp://db.test:5432 (y:2))");
+	req.host = STR("10.0.0.5");
+	must(policy_decide(tcp_rules, &req, &v) == 0);
+	buf_clear(&text);
+	must(policy_suggest(tcp_rules, &req, &v, &text) == 0);
+	check_int(buf_len(&text), 0);
+}
+
 static void test_websocket(void)
 {
 	static const char text[] =
@@ -597,6 +680,8 @@ int main(void)
 	run_test(test_override);
 	run_test(test_nul_in_host);
 	run_test(test_tunnel);
+	run_test(test_tcp);
+	run_test(test_tcp_told);
 	run_test(test_websocket);
 	run_test(test_body_filter);
 	run_test(test_guarded_path);

@@ -149,6 +149,9 @@ static void test_schemes_and_ports(void)
 	check(add(p, tunnel, true));
 	tunnel.port = 443;
 	check(add(p, tunnel, true));
+	check(add(p, on_port(POLICY_TCP, 443, "t.test", ""), false));
+	check(add(p, on_port(POLICY_TCP, 443, "t.test", ""), true));
+	check(!add(p, on_port(POLICY_TCP, 22, "10.0.0.1", ""), false));
 	check(add(p, on_port(POLICY_HTTP, 80, "h.test", "/"), false));
 	check(add(p, on_port(POLICY_HTTP, 8080, "h.test", "/"), false));
 	check(add(p, on_port(POLICY_HTTPS, 8443, "h.test", "/"), false));
@@ -166,6 +169,7 @@ static void test_schemes_and_ports(void)
 		      "    schemes: [https]\n    ports: [8443]\n"
 		      "  - host: \"i.test\"\n    path: \"/\"\n    methods: [\"GET\"]\n"
 		      "  - host: \"t.test\"\n    tunnel: true\n"
+		      "  - host: \"t.test\"\n    schemes: [tcp]\n    ports: [443]\n"
 		      "  - host: \"t.test\"\n    tunnel: true\n    ports: [8443]\n");
 }
 

@@ -264,7 +264,7 @@ static int read_entry(struct reader *r, struct allow_rule *rule)
 		{"methods", read_list, "a list of methods such as [GET, HEAD]", rule_add_method},
 		{"graphql", read_graphql, "a mapping with queries, mutations, subscriptions"},
 		{"query", read_query, "any or none"},
-		{"schemes", read_list, "a list of https and http", rule_add_scheme},
+		{"schemes", read_list, "a list of https and http, or [tcp]", rule_add_scheme},
 		{"ports", read_list, "a list of ports such as [443, 8443]", rule_add_port,
 			.unquoted = true},
 		{"allow_private", read_bool_or_list,

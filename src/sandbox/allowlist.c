@@ -97,8 +97,8 @@ static int refuse_loopback(
 		rule->host);
 	err_hint(err,
 		"cloche run and create give this machine's service a name of its own: --allow "
-		"http://host.test:%u --connect-to host.test:%u:127.0.0.1:%u",
-		port, port, port);
+		"%s://host.test:%u --connect-to host.test:%u:127.0.0.1:%u",
+		rule->schemes & POLICY_TCP ? "tcp" : "http", port, port, port);
 	return -E_USAGE;
 }
 
@@ -174,7 +174,8 @@ static bool take_scheme(struct str *url, struct policy_request *ret)
 		enum policy_scheme scheme;
 		bool websocket;
 	} schemes[] = {{STR("https://"), POLICY_HTTPS, false}, {STR("http://"), POLICY_HTTP, false},
-		{STR("wss://"), POLICY_HTTPS, true}, {STR("ws://"), POLICY_HTTP, true}};
+		{STR("wss://"), POLICY_HTTPS, true}, {STR("ws://"), POLICY_HTTP, true},
+		{STR("tcp://"), POLICY_TCP, false}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
 		if (!str_ieq(str_prefix(*url, schemes[i].start.n), schemes[i].start))
@@ -220,6 +221,9 @@ int allowlist_split_url(
 	if (host_parse_authority(authority, ret_host, &ret->port) < 0)
 		return bad_host(authority, err);
 	ret->host = host_str(ret_host);
+	if (ret->port == 0 && ret->scheme == POLICY_TCP)
+		return err_set(
+			err, E_USAGE, "\"%.*s\" has no port, as in tcp://host:5432", STR_FMT(url));
 	if (ret->port == 0)
 		ret->port = ret->scheme == POLICY_HTTPS ? 443 : 80;
 	return 0;
@@ -295,7 +299,8 @@ int cloche_allowlist_check(const cloche_allowlist *list, const char *method, con
 		err_hint(err, "the method comes first, then the URL");
 		return -E_USAGE;
 	}
-	request.tunnel = str_ieq(request.method, STR("CONNECT"));
+	request.tunnel = str_ieq(request.method, STR("CONNECT")) &&
+			 !str_starts(str_from(url), STR("tcp://"));
 	/* A client never sends the fragment. */
 	if (request.tunnel)
 		r = read_tunnel(str_from(url), &request, &host, err);

@@ -89,7 +89,9 @@ static int put_rule(json_t *entry, const struct allow_rule *rule)
 		r = json_put(entry, "graphql", list_graphql(rule));
 	if (r == 0 && rule->schemes != (POLICY_HTTPS | POLICY_HTTP))
 		r = json_put(entry, "schemes",
-			json_pack("[s]", rule->schemes == POLICY_HTTPS ? "https" : "http"));
+			json_pack("[s]", rule->schemes == POLICY_HTTPS  ? "https"
+					 : rule->schemes == POLICY_HTTP ? "http"
+									: "tcp"));
 	if (r == 0 && rule->n_ports)
 		r = json_put(entry, "ports", list_ports(rule));
 	if (r == 0 && rule->allow_private)

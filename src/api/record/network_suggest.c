@@ -156,12 +156,16 @@ static int add_refused(struct suggestion *s, const struct netlog_event *ev)
 	return keep_filtered(s, ev) < 0 ? -ENOMEM : remark(s, ev, why);
 }
 
-static int add_tunnel(struct suggestion *s, const struct netlog_event *ev)
+/* A connection whose bytes nobody looks at. */
+static int add_opaque(struct suggestion *s, const struct netlog_event *ev,
+	enum policy_scheme scheme, bool allowed)
 {
-	struct policy_request req = {
-		.scheme = POLICY_HTTPS, .host = ev->host, .port = ev->port, .tunnel = true};
+	struct policy_request req = {.scheme = scheme,
+		.host = ev->host,
+		.port = ev->port,
+		.tunnel = scheme == POLICY_HTTPS};
 	const char *why = NULL;
-	int r = proposal_add(s->proposal, &req, true, &why);
+	int r = proposal_add(s->proposal, &req, allowed, &why);
 
 	return r == 0 ? remark(s, ev, str_from(why)) : MIN(r, 0);
 }
@@ -171,6 +175,8 @@ static int add_connection(struct suggestion *s, const struct netlog_event *ev)
 {
 	_cleanup_(buf_donep) struct buf why = BUF_INIT(REMARK_NOTE + 128);
 
+	if (str_eq(ev->reason, STR("tcp")))
+		return add_opaque(s, ev, POLICY_TCP, false);
 	if (!str_starts(ev->note, STR("TLS: ")))
 		return remark(s, ev, ev->note);
 	if (buf_add_str(&why, str_prefix(ev->note, REMARK_NOTE / 2)) < 0 ||
@@ -185,15 +191,15 @@ static int add_event(struct suggestion *s, const struct netlog_event *ev, bool b
 	bool blocked = netlog_event_is_blocked(ev);
 
 	if (ev->kind != NETLOG_REQUEST && ev->kind != NETLOG_CONNECT && ev->kind != NETLOG_TUNNEL &&
-		ev->kind != NETLOG_ERROR)
+		ev->kind != NETLOG_TCP && ev->kind != NETLOG_ERROR)
 		return 0;
 	if (blocked_only && !blocked)
 		return 0;
 	s->requests++;
 	if (ev->kind == NETLOG_CONNECT)
 		return add_connection(s, ev);
-	if (ev->kind == NETLOG_TUNNEL)
-		return add_tunnel(s, ev);
+	if (ev->kind == NETLOG_TUNNEL || ev->kind == NETLOG_TCP)
+		return add_opaque(s, ev, ev->kind == NETLOG_TCP ? POLICY_TCP : POLICY_HTTPS, true);
 	return blocked ? add_refused(s, ev) : add_request(s, ev, true);
 }
 
@@ -263,6 +269,7 @@ static json_t *strings(const char *const *v)
 static json_t *entry_json(const struct proposal_entry *e)
 {
 	json_t *o = json_pack("{s:s}", "host", e->host);
+	const char *scheme = proposal_scheme(e);
 	bool ok = o != NULL;
 
 	if (ok && e->kind == PROPOSAL_TUNNEL)
@@ -274,9 +281,8 @@ static json_t *entry_json(const struct proposal_entry *e)
 		ok = json_object_set_new(o, "methods", strings(e->methods)) == 0;
 	if (ok && e->encoded_slash)
 		ok = json_object_set_new(o, "encoded_slash", json_true()) == 0;
-	if (ok && e->kind != PROPOSAL_TUNNEL && e->schemes != (POLICY_HTTPS | POLICY_HTTP))
-		ok = json_object_set_new(o, "schemes",
-			     json_pack("[s]", e->schemes == POLICY_HTTP ? "http" : "https")) == 0;
+	if (ok && scheme)
+		ok = json_object_set_new(o, "schemes", json_pack("[s]", scheme)) == 0;
 	if (ok && e->port)
 		ok = json_object_set_new(o, "ports", json_pack("[i]", (int)e->port)) == 0;
 	if (!ok)

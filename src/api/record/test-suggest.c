@@ -216,8 +216,16 @@ static void test_kinds(void)
 		"\"url\":\"https://gql.test/graphql\",\"reason\":\"body_filter\"}\n"
 		"{\"event\":\"request\",\"decision\":\"blocked\",\"method\":\"GET\","
 		"\"url\":\"https://int.test/\",\"reason\":\"allowed\",\"note\":\"private\"}\n"
-		"no log line\n";
+		"no log line\n"
+		"{\"event\":\"connect\",\"decision\":\"blocked\",\"host\":\"db.test\","
+		"\"port\":5432,\"reason\":\"tcp\",\"note\":\"not HTTP: PostgreSQL\"}\n"
+		"{\"event\":\"connect\",\"decision\":\"blocked\",\"host\":\"10.0.0.1\","
+		"\"port\":22,\"reason\":\"tcp\",\"note\":\"not HTTP: SSH\"}\n"
+		"ALLOWED CONNECT kv.test:6379 -> 200 [tcp: 1/2 bytes]\n";
 
+	check_has(log, false, "  - host: \"db.test\"\n    schemes: [tcp]\n    ports: [5432]\n");
+	check_has(log, false, "  - host: \"kv.test\"\n    schemes: [tcp]\n    ports: [6379]\n");
+	check_has(log, false, "#   10.0.0.1:22: an address: write it out");
 	check_has(log, false, "#   p.test:443: TLS: alert 48 (a client that pins");
 	check_has(log, false, "  - host: \"t.test\"\n    tunnel: true\n");
 	check_has(log, false, "#   1.2.3.4:22: not HTTP: SSH\n");
@@ -226,8 +234,8 @@ static void test_kinds(void)
 	check_has(log, false, "#   POST https://gql.test/graphql: body_filter\n");
 	check_has_not(log, false, "  - host: \"int.test\"\n");
 	check_has(log, false, "#   GET https://int.test/: private\n");
-	check_has(log, false, "# Proposed for 7 requests");
-	check_has(log, true, "# Proposed for 5 requests");
+	check_has(log, false, "# Proposed for 10 requests");
+	check_has(log, true, "# Proposed for 7 requests");
 	check_has("", false, "url_prefixes: []\n");
 }
 
