@@ -76,11 +76,13 @@ static void refusal_place(const json_t *event, char ret[PLACE_MAX])
 {
 	const char *host = refusal_text(event, "host");
 	json_int_t port = json_integer_value(json_object_get(event, "port"));
+	/* By its port alone. */
+	static const char machine[] = "host.cloche.internal";
 	bool plain = strncmp(refusal_text(event, "url"), "http://", 7) == 0;
 
 	if (strcmp(refusal_text(event, "reason"), "tcp") == 0)
 		snprintf(ret, PLACE_MAX, "tcp://%s:%lld", host, (long long)port);
-	else if (port == 0 || port == (plain ? 80 : 443))
+	else if (port == 0 || (port == (plain ? 80 : 443) && strcmp(host, machine) != 0))
 		snprintf(ret, PLACE_MAX, "%s", host);
 	else
 		snprintf(ret, PLACE_MAX, "%s:%lld", host, (long long)port);

@@ -5,7 +5,8 @@
  * else. Addresses are tried in order. If one has not answered for a moment, the next one is tried
  * as well (the idea of RFC 8305 5); the first connection wins.
  *
- * Addresses given by --connect-to are the user's own choice and are not judged. Nor are those of a
+ * Addresses given by --connect-to are the user's own choice and are not judged, and so is this
+ * machine's loopback by the name that is only for it. Nor are those of a
  * proxy of the person's environment. It resolves the names that it is asked for, so of these only
  * addresses that are known here are judged: literals and those of the hosts file. What they say is
  * this machine itself is dialled directly, since to the proxy it would mean the proxy. */
@@ -403,6 +404,8 @@ static const struct proxy *dial_proxy(const struct stream *s, struct dns_result 
 		&d->proxies, s->scheme == NET_HTTP ? POLICY_HTTP : POLICY_HTTPS, &s->host);
 
 	ret->n = 0;
+	if (policy_host_is_machine(&s->host))
+		return NULL;
 	if (!via || !dns_resolver_known(d->resolver, host_bare(&s->host), ret))
 		return via;
 	return ret->n > 0 && is_this_machine(&ret->addrs[0]) ? NULL : via;
@@ -417,6 +420,8 @@ bool dial_may_stay(const struct stream *s, const struct allow_rule *rule)
 
 	if (!s->up || find_override(s))
 		return true;
+	if (policy_host_is_machine(&s->host))
+		return rule && allow_rule_names_machine(rule);
 	if (dial_proxy(s, &known)) {
 		for (unsigned i = 0; i < known.n; i++)
 			if (address_refusal(&known.addrs[i].sa, &p))
@@ -478,12 +483,21 @@ static void dial_name(struct dial *d, struct str name)
 		resolved(d, &now);
 }
 
+/* Only a rule that names it leads to this machine's loopback by its own name. */
+static bool is_named_service(const struct stream *s)
+{
+	const struct allow_rule *rule = s->verdict.rule;
+
+	return policy_host_is_machine(&s->host) && rule && allow_rule_names_machine(rule);
+}
+
 void dial_start(struct stream *s)
 {
 	const struct override *o = find_override(s);
 	struct dial *d = dial_new(s);
 	struct dns_result known;
 	const struct proxy *via;
+	bool service = !o && is_named_service(s);
 
 	if (!d)
 		return;
@@ -493,12 +507,17 @@ void dial_start(struct stream *s)
 		return;
 	d->n = 0;
 	d->via = via;
-	d->exempt = o || via;
+	d->exempt = o || via || service;
 	if (o)
 		d->port = o->to_port;
 	else if (via)
 		d->port = via->port;
-	dial_name(d, o ? str_from(o->address) : via ? host_bare(&via->host) : host_bare(&s->host));
+	if (o)
+		dial_name(d, str_from(o->address));
+	else if (service)
+		dial_name(d, STR("127.0.0.1"));
+	else
+		dial_name(d, via ? host_bare(&via->host) : host_bare(&s->host));
 }
 
 static int load_own_addresses(struct broker *b, struct cloche_err *err)

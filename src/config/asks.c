@@ -142,6 +142,8 @@ static void put_rule(struct ask_line *l, const struct allow_rule *rule)
 {
 	ask_line_add(l, "reach host ");
 	ask_line_word(l, str_from(rule->host));
+	if (strcmp(rule->host, POLICY_MACHINE) == 0)
+		ask_line_add(l, " (a service of this machine)");
 	if (rule->tunnel)
 		ask_line_add(l, "; TLS that nobody looks into (tunnel)");
 	else

@@ -221,7 +221,7 @@ static void test_a_wrong_key_gets_the_right_one(void)
 		{"resource_limits: {cpu: 1}\n", "use cpus"},
 		{"domains: [one.test]\n", "network-allowlist.yaml, beside this file"},
 		{"srt_settings: x\n", "for the command line alone"},
-		{"allow: [127.0.0.1]\n", "--connect-to"},
+		{"allow: [127.0.0.1]\n", "host.cloche.internal"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -73,6 +73,12 @@ struct allow_rule {
 	char **graphql_queries, **graphql_mutations, **graphql_subscriptions;
 };
 
+/* The machine that cloche runs on, by a name that means nothing else. A rule that writes it out
+ * opens its ports of this machine's loopback, and no pattern does. */
+#define POLICY_MACHINE "host.cloche.internal"
+bool policy_host_is_machine(const struct host *host);
+bool allow_rule_names_machine(const struct allow_rule *rule);
+
 /* An empty allowlist; NULL on lack of memory. */
 struct allowlist *allowlist_new(void);
 /* Add an owner, which has to call allowlist_free() as well. Not thread-safe. */

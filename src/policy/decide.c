@@ -52,7 +52,8 @@ static enum policy_reason judge(const struct allow_rule *rule, const struct poli
 {
 	enum policy_reason reason;
 
-	if (!host_pattern_matches(str_from(rule->host), host))
+	if (!host_pattern_matches(str_from(rule->host), host) ||
+		(policy_host_is_machine(host) && !allow_rule_names_machine(rule)))
 		return POLICY_HOST;
 	if (!(rule->schemes & (unsigned)req->scheme))
 		return POLICY_SCHEME;

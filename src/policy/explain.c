@@ -228,7 +228,7 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 		.no_query = narrow && !path->has_query,
 		.methods = opaque ? none : methods,
 		.schemes = (unsigned)req->scheme,
-		.port = policy_request_has_usual_port(req) ? 0 : req->port,
+		.port = proposal_port(req, host),
 		.encoded_slash = path->encoded_slash};
 	int r = buf_add_str(out, STR("url_prefixes:\n"));
 

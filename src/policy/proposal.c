@@ -187,12 +187,12 @@ int proposal_add(
 	struct proposal *p, const struct policy_request *req, bool allowed, const char **ret_why)
 {
 	struct item like = {.kind = req->tunnel ? PROPOSAL_TUNNEL : PROPOSAL_TCP,
-		.port = policy_request_has_usual_port(req) ? 0 : req->port,
 		.schemes = (unsigned)req->scheme};
 	struct host host;
 
 	if (host_parse(req->host, &host) < 0 || req->port == 0)
 		return no(ret_why, "this is not a host");
+	like.port = proposal_port(req, &host);
 	if (host.kind != HOST_NAME && !allowed)
 		return no(ret_why, "an address: write it out in a rule if you mean it");
 	if (req->tunnel && host.kind != HOST_NAME)
@@ -514,6 +514,13 @@ static int write_path(const struct proposal_entry *e, struct buf *out)
 	if (r == 0)
 		r = buf_add_char(out, '\n');
 	return r == 0 && e->no_query ? buf_add_str(out, STR("    query: none\n")) : r;
+}
+
+uint16_t proposal_port(const struct policy_request *req, const struct host *host)
+{
+	bool usual = policy_request_has_usual_port(req) && !policy_host_is_machine(host);
+
+	return usual ? 0 : req->port;
 }
 
 const char *proposal_scheme(const struct proposal_entry *e)

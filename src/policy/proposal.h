@@ -56,6 +56,8 @@ struct proposal_entry {
 _warn_unused_ int proposal_merge(struct proposal *p, size_t *ret_left_out);
 size_t proposal_count(const struct proposal *p);
 struct proposal_entry proposal_entry(const struct proposal *p, size_t i);
+/* Return the port that an entry for the request needs, or 0. */
+uint16_t proposal_port(const struct policy_request *req, const struct host *host);
 /* Return the word for the entry's only scheme, or NULL: it needs none. */
 const char *proposal_scheme(const struct proposal_entry *e);
 

@@ -214,6 +214,16 @@ bool rule_denies(const struct allow_rule *rule, const struct path *path, bool un
 	       path_may_be(path->decoded, str_from(rule->path), true);
 }
 
+bool policy_host_is_machine(const struct host *host)
+{
+	return str_eq(host_str(host), STR(POLICY_MACHINE));
+}
+
+bool allow_rule_names_machine(const struct allow_rule *rule)
+{
+	return rule->n_ports > 0 && strcmp(rule->host, POLICY_MACHINE) == 0;
+}
+
 static bool has_request_words(const struct allow_rule *rule)
 {
 	return rule->path || rule->path_prefix || rule->methods || rule->has_graphql ||
@@ -262,6 +272,9 @@ int rule_finish(struct allow_rule *rule, const char **ret_want)
 
 	if (!rule->host)
 		return want(ret_want, "a `host` in this entry");
+	if (strcmp(rule->host, POLICY_MACHINE) == 0 && rule->n_ports == 0 && !rule->denies)
+		return want(ret_want, "a port with " POLICY_MACHINE
+				      ": it is a service of this machine, by its port");
 	if (rule->path && rule->path_prefix)
 		return want(ret_want, "`path` or `path_prefix`, not both");
 	/* A denial of a host is for all that may go there. */

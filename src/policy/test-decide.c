@@ -326,6 +326,59 @@ static void test_tcp_told(void)
 	check_int(buf_len(&text), 0);
 }
 
+/* This machine is reached by its own name alone, and by no pattern. */
+static void test_machine(void)
+{
+	static const char *const patterns[] = {"*", "*.internal", "*.cloche.internal",
+		"http://*:8080", "tcp://*.cloche.internal:8080", "?ost.cloche.internal"};
+	static const struct {
+		uint16_t port;
+		enum policy_scheme scheme;
+		enum policy_reason reason;
+	} cases[] = {
+		{8080, POLICY_HTTP, POLICY_ALLOWED},
+		{8080, POLICY_TCP, POLICY_PORT},
+		{5432, POLICY_TCP, POLICY_ALLOWED},
+		{22, POLICY_TCP, POLICY_PORT},
+		{80, POLICY_HTTP, POLICY_PORT},
+		{443, POLICY_HTTPS, POLICY_SCHEME},
+	};
+	_cleanup_(allowlist_freep) struct allowlist *wide = allowlist_new();
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(4096);
+	struct policy_request req = {.scheme = POLICY_HTTP,
+		.host = STR("Host.Cloche.Internal."),
+		.port = 80,
+		.method = STR("GET"),
+		.target = STR("/")};
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	struct verdict v;
+
+	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
+		must(allowlist_add_host(wide, str_from(patterns[i]), NULL) == 0);
+	must(policy_decide(wide, &req, &v) == 0);
+	check_int(v.reason, POLICY_HOST);
+	must(policy_suggest(wide, &req, &v, &text) == 0);
+	check(strstr(buf_cstr(&text), "    ports: [80]\n"));
+	must(allowlist_add_yaml(wide, buf_str(&text), "y", &err) == 0);
+	must(policy_decide(wide, &req, &v) == 0);
+	check(v.allow && allow_rule_names_machine(v.rule));
+	check_int(allowlist_add_host(wide, STR(POLICY_MACHINE), &err), -E_USAGE);
+	check(strstr(err.message, "expected a port with host.cloche.internal"));
+	check_int(allowlist_add_host(wide, STR("!" POLICY_MACHINE), &err), 0);
+	must(policy_decide(wide, &req, &v) == 0);
+	check_int(v.reason, POLICY_DENIED);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(allowlist_freep) struct allowlist *list_of = allowlist_new();
+
+		must(allowlist_add_host(list_of, STR("http://" POLICY_MACHINE ":8080"), NULL) == 0);
+		must(allowlist_add_host(list_of, STR("tcp://" POLICY_MACHINE ":5432"), NULL) == 0);
+		req.port = cases[i].port;
+		req.scheme = cases[i].scheme;
+		must(policy_decide(list_of, &req, &v) == 0);
+		check_int(v.reason, cases[i].reason);
+	}
+}
+
 static void test_websocket(void)
 {
 	static const char text[] =
@@ -682,6 +735,7 @@ int main(void)
 	run_test(test_tunnel);
 	run_test(test_tcp);
 	run_test(test_tcp_told);
+	run_test(test_machine);
 	run_test(test_websocket);
 	run_test(test_body_filter);
 	run_test(test_guarded_path);

@@ -96,9 +96,9 @@ static int refuse_loopback(
 		"--allow %s: inside, %s is the sandbox itself, so nothing would go out", shorthand,
 		rule->host);
 	err_hint(err,
-		"cloche run and create give this machine's service a name of its own: --allow "
-		"%s://host.test:%u --connect-to host.test:%u:127.0.0.1:%u",
-		rule->schemes & POLICY_TCP ? "tcp" : "http", port, port, port);
+		"a service of this machine has a name of its own: --allow %s://" POLICY_MACHINE
+		":%u",
+		rule->schemes & POLICY_TCP ? "tcp" : "http", port);
 	return -E_USAGE;
 }
 
