@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { REQUEST_MAX = 8 * 1024, PEEK = 4096 };
+enum { REQUEST_MAX = 8 * 1024, PEEK = 4096, READS = 16 /* in one turn: others wait, too */ };
 
 void proxy_ask_end(struct proxy_ask *a)
 {
@@ -106,8 +106,8 @@ static void on_proxy(struct loop_io *io, uint32_t events)
 		return;
 	}
 	if (events & ~(uint32_t)EPOLLOUT)
-		while (proxy_read(a))
-			continue;
+		for (int i = 0; i < READS && proxy_read(a);)
+			i++;
 }
 
 static int proxy_add_request(
