@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a pod is made, then its policy, while one watch tells each change of the pod
- * until it runs. If the cluster says that it will not run, that is the error, in the cluster's own
- * words. A pod that no node takes is given a minute; everything else has as long as whoever asks
- * waits. What was made is left for `reap`, which is asked after every room. */
+ * until it runs. A node looks at its containers once in a second and says only then that one runs,
+ * but it tells at once that it has started it, in an event. So another watch waits for that, and
+ * whichever is heard first counts; who may not read events waits for the state. If the cluster says
+ * that the pod will not run, that is the error, in the cluster's own words. A pod that no node
+ * takes is given a minute; everything else has as long as whoever asks waits. What was made is left
+ * for `reap`, which is asked after every room. */
 #include "pod.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -65,7 +68,7 @@ static int pod_read_template(json_t **ret, struct cloche_err *err)
 struct pod_making {
 	const struct kubectl *k;
 	char name[PODSPEC_NAME_MAX + 1];
-	struct kubectl_run watch, policy;
+	struct kubectl_run watch, events, policy;
 	struct buf policy_text;
 	struct podstate state;
 	uint64_t until, nowhere_until; /* nowhere_until 0: a node takes it */
@@ -77,6 +80,7 @@ struct pod_making {
 static void pod_making_donep(struct pod_making *m)
 {
 	kubectl_end(&m->watch);
+	kubectl_end(&m->events);
 	kubectl_end(&m->policy);
 	buf_done(&m->policy_text);
 }
@@ -115,6 +119,24 @@ static int pod_begin_watch(struct pod_making *m, struct cloche_err *err)
 	const char *const words[] = {"get", "pod", m->name, "--watch", "--output=json", NULL};
 
 	return kubectl_begin(m->k, words, STR_NULL, &m->watch, err);
+}
+
+/* Wait for the word that its container has started. */
+static int pod_begin_events(struct pod_making *m, struct cloche_err *err)
+{
+	char selector[PODSPEC_NAME_MAX + 96];
+	const char *const words[] = {"get", "events", selector, "--watch", "--output=name", NULL};
+
+	snprintf(selector, sizeof(selector),
+		"--field-selector=involvedObject.kind=Pod,involvedObject.name=%s,reason=Started",
+		m->name);
+	return kubectl_begin(m->k, words, STR_NULL, &m->events, err);
+}
+
+/* Whether commands can be executed in it. */
+static bool pod_is_up(const struct pod_making *m)
+{
+	return m->state.kind == PODSTATE_RUNS || str_starts(buf_str(&m->events.out), STR("event"));
 }
 
 /* Say what a person waits for, each thing once. */
@@ -163,25 +185,23 @@ static int pod_fail(const char *name, const struct podstate *s, struct cloche_er
 /* Wait until it runs and its policy is made, or cannot be. */
 static int pod_wait(struct pod_making *m, struct cloche_err *err)
 {
-	struct kubectl_run *const runs[] = {&m->watch, &m->policy};
-	bool runs_now = false;
+	struct kubectl_run *const runs[] = {&m->watch, &m->events, &m->policy};
 
-	while (!runs_now || !m->policy.ended) {
+	while (!pod_is_up(m) || !m->policy.ended) {
 		uint64_t until = m->nowhere_until ? m->nowhere_until : m->until;
 		int r;
 
 		if (m->told_n == 0 && clock_mono_usec() < m->tell_at)
 			until = MIN(until, m->tell_at);
-		r = kubectl_turn(runs + runs_now, ARRAY_SIZE(runs) - runs_now, until);
+		r = kubectl_turn(runs, ARRAY_SIZE(runs), until);
 		if (r < 0 && until != m->tell_at)
 			return pod_fail(m->name, &m->state, err);
 		r = pod_take_states(m, err);
 		if (r < 0)
 			return r;
-		runs_now = m->state.kind == PODSTATE_RUNS;
 		if (m->state.kind == PODSTATE_ENDED)
 			return pod_fail(m->name, &m->state, err);
-		if (!runs_now && m->watch.ended)
+		if (!pod_is_up(m) && m->watch.ended)
 			return kubectl_fail(m->k, &m->watch, err);
 		pod_tell(m);
 	}
@@ -206,6 +226,7 @@ int pod_make(const struct kubectl *k, const struct request *q, struct cloche_err
 {
 	_cleanup_(pod_making_donep) struct pod_making m = {.k = k,
 		.watch = KUBECTL_RUN_NONE,
+		.events = KUBECTL_RUN_NONE,
 		.policy = KUBECTL_RUN_NONE,
 		.policy_text = BUF_INIT(SPEC_MAX),
 		.until = clock_mono_usec() + MAKE_SEC * USEC_PER_SEC,
@@ -230,6 +251,8 @@ int pod_make(const struct kubectl *k, const struct request *q, struct cloche_err
 	r = pod_begin_policy(&m, q, uid, err);
 	if (r == 0)
 		r = pod_begin_watch(&m, err);
+	if (r == 0)
+		r = pod_begin_events(&m, err);
 	if (r == 0)
 		r = pod_wait(&m, err);
 	if (r == 0)
