@@ -217,35 +217,53 @@ int kubectl_fail(const struct kubectl *k, const struct kubectl_run *run, struct 
 	return -E_UNSUPPORTED;
 }
 
+/* Wait for the end of a run. */
+static int kubectl_finish(
+	const struct kubectl *k, struct kubectl_run *run, int patience_sec, struct cloche_err *err)
+{
+	struct kubectl_run *const runs[] = {run};
+	uint64_t until = clock_mono_usec() + (uint64_t)patience_sec * (uint64_t)USEC_PER_SEC;
+	int r = 0;
+
+	while (!run->ended && r == 0)
+		r = kubectl_turn(runs, 1, until);
+	return r < 0 || run->status != 0 ? kubectl_fail(k, run, err) : 0;
+}
+
+int kubectl_finish_json(const struct kubectl *k, struct kubectl_run *run, int patience_sec,
+	json_t **ret, struct cloche_err *err)
+{
+	int r = kubectl_finish(k, run, patience_sec, err);
+
+	*ret = NULL;
+	if (r < 0 || str_trim(buf_str(&run->out)).n == 0)
+		return r;
+	r = json_text_read(buf_str(&run->out), 0, ret, NULL);
+	return r < 0 ? err_set(err, E_PROTOCOL, "kubectl %s: what it says is no JSON", run->verb)
+		     : 0;
+}
+
 int kubectl_call(const struct kubectl *k, const char *const *words, struct str input,
 	int patience_sec, struct buf *ret, struct cloche_err *err)
 {
 	_cleanup_(kubectl_endp) struct kubectl_run run = KUBECTL_RUN_NONE;
-	struct kubectl_run *const runs[] = {&run};
-	uint64_t until = clock_mono_usec() + (uint64_t)patience_sec * (uint64_t)USEC_PER_SEC;
 	int r = kubectl_begin(k, words, input, &run, err);
 
+	if (r == 0)
+		r = kubectl_finish(k, &run, patience_sec, err);
 	if (r < 0)
 		return r;
-	while (!run.ended && r == 0)
-		r = kubectl_turn(runs, 1, until);
-	if (r < 0 || run.status != 0)
-		return kubectl_fail(k, &run, err);
 	return ret && buf_add_str(ret, buf_str(&run.out)) < 0 ? err_nomem(err) : 0;
 }
 
 int kubectl_ask(const struct kubectl *k, const char *const *words, struct str input,
 	int patience_sec, json_t **ret, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(KUBECTL_OUT_MAX);
-	int r = kubectl_call(k, words, input, patience_sec, &text, err);
+	_cleanup_(kubectl_endp) struct kubectl_run run = KUBECTL_RUN_NONE;
+	int r = kubectl_begin(k, words, input, &run, err);
 
 	*ret = NULL;
-	if (r < 0 || str_trim(buf_str(&text)).n == 0)
-		return r;
-	r = json_text_read(buf_str(&text), 0, ret, NULL);
-	return r < 0 ? err_set(err, E_PROTOCOL, "kubectl %s: what it says is no JSON", words[0])
-		     : 0;
+	return r == 0 ? kubectl_finish_json(k, &run, patience_sec, ret, err) : r;
 }
 
 int kubectl_become(const struct kubectl *k, const char *const *words, struct cloche_err *err)
@@ -260,12 +278,13 @@ int kubectl_become(const struct kubectl *k, const char *const *words, struct clo
 /* --- the place --- */
 
 /* Whether a context is called so. */
-static int kubectl_has_context(const struct kubectl *k, const char *name, struct cloche_err *err)
+static int kubectl_has_context(const char *path, const char *name, struct cloche_err *err)
 {
 	static const char *const words[] = {"config", "get-contexts", "--output=name", NULL};
+	const struct kubectl k = {.path = (char *)(uintptr_t)path};
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(KUBECTL_OUT_MAX);
 	struct str rest;
-	int r = kubectl_call(k, words, STR_NULL, LOCAL_SEC, &text, err);
+	int r = kubectl_call(&k, words, STR_NULL, LOCAL_SEC, &text, err);
 
 	if (r < 0)
 		return r;
@@ -276,36 +295,57 @@ static int kubectl_has_context(const struct kubectl *k, const char *name, struct
 	return 0;
 }
 
-/* What is behind the last slash is the namespace, unless the context itself is called so. */
-static int kubectl_take_place(struct kubectl *k, const char *place, struct cloche_err *err)
+static int kubectl_set_place(
+	struct kubectl *k, struct str context, const char *space, struct cloche_err *err)
 {
-	const char *slash = strrchr(place, '/');
-	int r = slash ? kubectl_has_context(k, place, err) : 1;
-
-	if (r < 0)
-		return r;
-	k->context = r ? strdup(place) : str_dup(str_make(place, (size_t)(slash - place)));
-	k->space = r ? NULL : strdup(slash + 1);
-	if (!k->context || (!r && !k->space))
-		return err_nomem(err);
-	if (!k->context[0] || (k->space && !k->space[0])) {
-		err_set(err, E_USAGE, "\"%s\" names no place", place);
-		err_hint(err, "say --place CONTEXT or --place CONTEXT/NAMESPACE; \"kubectl config "
-			      "get-contexts\" lists them");
-		return -E_USAGE;
-	}
-	return 0;
+	free(k->context);
+	free(k->space);
+	k->context = str_dup(context);
+	k->space = space ? strdup(space) : NULL;
+	return k->context && (k->space || !space) ? 0 : err_nomem(err);
 }
 
-int kubectl_init(struct kubectl *k, const char *place, struct cloche_err *err)
+int kubectl_guess(struct kubectl *k, const char *place, struct cloche_err *err)
 {
+	const char *slash = place ? strrchr(place, '/') : NULL;
+
 	*k = (struct kubectl){.path = program_on_path("kubectl")};
 	if (!k->path) {
 		err_set(err, E_UNSUPPORTED, "kubectl is not installed");
 		err_hint(err, "install kubectl, in the version of your cluster");
 		return -E_UNSUPPORTED;
 	}
-	return place ? kubectl_take_place(k, place, err) : 0;
+	if (!place)
+		return 0;
+	return kubectl_set_place(k,
+		slash ? str_make(place, (size_t)(slash - place)) : str_from(place),
+		slash ? slash + 1 : NULL, err);
+}
+
+int kubectl_confirm(struct kubectl *k, const char *place, struct cloche_err *err)
+{
+	int r = place && strchr(place, '/') ? kubectl_has_context(k->path, place, err) : 0;
+
+	if (r < 0)
+		return r;
+	if (r == 1 && kubectl_set_place(k, str_from(place), NULL, err) < 0)
+		return -err->code;
+	if (place && (!k->context[0] || (k->space && !k->space[0]))) {
+		err_set(err, E_USAGE, "\"%s\" names no place", place);
+		err_hint(err, "say --place CONTEXT or --place CONTEXT/NAMESPACE; \"kubectl config "
+			      "get-contexts\" lists them");
+		return -E_USAGE;
+	}
+	return r;
+}
+
+int kubectl_init(struct kubectl *k, const char *place, struct cloche_err *err)
+{
+	int r = kubectl_guess(k, place, err);
+
+	if (r == 0)
+		r = kubectl_confirm(k, place, err);
+	return MIN(r, 0);
 }
 
 int kubectl_settle(struct kubectl *k, struct cloche_err *err)

@@ -23,6 +23,11 @@ static inline void kubectl_donep(struct kubectl *k)
 /* Find kubectl, and what a place (NULL: none) means: CONTEXT or CONTEXT/NAMESPACE. A context may
  * have slashes in its own name. */
 _warn_unused_ int kubectl_init(struct kubectl *k, const char *place, struct cloche_err *err);
+/* The same in two steps. What is behind the last slash of a place is taken for the namespace,
+ * unless a context is called so as a whole: kubectl is asked for that by kubectl_confirm(), and
+ * returns 1 if k has changed because of it. Until then nothing is said to a cluster. */
+_warn_unused_ int kubectl_guess(struct kubectl *k, const char *place, struct cloche_err *err);
+_warn_unused_ int kubectl_confirm(struct kubectl *k, const char *place, struct cloche_err *err);
 /* Find out which context and namespace kubectl takes by itself. */
 _warn_unused_ int kubectl_settle(struct kubectl *k, struct cloche_err *err);
 
@@ -39,7 +44,7 @@ struct kubectl_run {
 #define KUBECTL_RUN_NONE                                                                           \
 	((struct kubectl_run){.pidfd = -1, .to = -1, .from = -1, .errors = -1, .ended = true})
 
-/* Start it with these words (NULL-terminated). verb: for messages. */
+/* Start it with these words (NULL-terminated). It gets its input by kubectl_turn() only. */
 _warn_unused_ int kubectl_begin(const struct kubectl *k, const char *const *words, struct str input,
 	struct kubectl_run *ret, struct cloche_err *err);
 /* Wait until one of n runs has said something or has ended. Return 0, or -ETIMEDOUT. */
@@ -52,6 +57,11 @@ static inline void kubectl_endp(struct kubectl_run *run)
 }
 /* Set err to what a run has said that has failed or took too long. */
 int kubectl_fail(const struct kubectl *k, const struct kubectl_run *run, struct cloche_err *err);
+
+/* Wait for its end. *ret: the JSON value that it has said, a new reference; NULL if there is none.
+ */
+_warn_unused_ int kubectl_finish_json(const struct kubectl *k, struct kubectl_run *run,
+	int patience_sec, json_t **ret, struct cloche_err *err);
 
 /* Run it to its end; ret gets its output, and may be NULL. */
 _warn_unused_ int kubectl_call(const struct kubectl *k, const char *const *words, struct str input,

@@ -45,9 +45,7 @@ static int main_create(const struct request *q, struct cloche_err *err)
 		return r;
 	if (!q->place)
 		return main_say_place(err);
-	r = kubectl_init(&k, q->place, err);
-	if (r == 0)
-		r = pod_make(&k, q, err);
+	r = pod_make(&k, q, err);
 	return r == 0 ? pod_become(&k, q, err) : r;
 }
 

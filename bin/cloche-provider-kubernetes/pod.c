@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: a pod is made, then its policy, while one watch tells each change of the pod
- * until it runs. A node looks at its containers once in a second and says only then that one runs,
- * but it tells at once that it has started it, in an event. So another watch waits for that, and
- * whichever is heard first counts; who may not read events waits for the state. If the cluster says
- * that the pod will not run, that is the error, in the cluster's own words. A pod that no node
- * takes is given a minute; everything else has as long as whoever asks waits. What was made is left
- * for `reap`, which is asked after every room. */
+/* Theory of operation: a pod is made, and then its policy, while a watch of events waits for the
+ * word that its container has started. A node says so at once; that the pod runs it says up to a
+ * second later, as it looks at its containers once in a second. So the pod itself is watched only
+ * if that takes long, or who asks may not read events: whichever is heard first counts. If the
+ * cluster says that the pod will not run, that is the error, in the cluster's own words. A pod that
+ * no node takes is given a minute; everything else has as long as whoever asks waits. What was made
+ * is left for `reap`, which is asked after every room. */
 #include "pod.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -68,34 +68,53 @@ static int pod_read_template(json_t **ret, struct cloche_err *err)
 struct pod_making {
 	const struct kubectl *k;
 	char name[PODSPEC_NAME_MAX + 1];
-	struct kubectl_run watch, events, policy;
-	struct buf policy_text;
+	struct kubectl_run create, watch, events, policy;
+	struct buf text, policy_text;
+	bool watched;
 	struct podstate state;
 	uint64_t until, nowhere_until; /* nowhere_until 0: a node takes it */
-	uint64_t tell_at;
+	uint64_t look_at; /* when the pod is watched, and a person is told what is waited for */
 	char told[PODSTATE_WHY_MAX + 1];
 	int told_n;
 };
 
 static void pod_making_donep(struct pod_making *m)
 {
+	kubectl_end(&m->create);
 	kubectl_end(&m->watch);
 	kubectl_end(&m->events);
 	kubectl_end(&m->policy);
+	buf_done(&m->text);
 	buf_done(&m->policy_text);
 }
 
-/* Create an object. *ret: as the cluster has made it. */
-static int pod_create(
-	const struct kubectl *k, const json_t *object, json_t **ret, struct cloche_err *err)
+static int pod_begin_create(struct pod_making *m, struct cloche_err *err)
 {
 	static const char *const words[] = {
 		"create", "--validate=false", "--output=json", "--filename=-", NULL};
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(SPEC_MAX);
 
-	if (json_text_write(&text, object, JSON_TEXT_COMPACT) < 0)
+	return kubectl_begin(m->k, words, buf_str(&m->text), &m->create, err);
+}
+
+/* Create it. kubectl takes a while to begin, and says nothing to a cluster before it is given what
+ * it is to create: meanwhile it is found out what the place means. *ret: the pod as made. */
+static int pod_create(struct pod_making *m, struct kubectl *k, const json_t *pod, const char *place,
+	json_t **ret, struct cloche_err *err)
+{
+	int r;
+
+	if (json_text_write(&m->text, pod, JSON_TEXT_COMPACT) < 0)
 		return err_set(err, E_LIMIT, "the description of the pod is too long");
-	return kubectl_ask(k, words, buf_str(&text), CALL_SEC, ret, err);
+	r = kubectl_guess(k, place, err);
+	if (r == 0)
+		r = pod_begin_create(m, err);
+	if (r == 0)
+		r = kubectl_confirm(k, place, err);
+	if (r == 1) {
+		kubectl_end(&m->create);
+		r = pod_begin_create(m, err);
+	}
+	return r == 0 ? kubectl_finish_json(k, &m->create, CALL_SEC, ret, err) : r;
 }
 
 /* Begin to make its policy. */
@@ -139,10 +158,19 @@ static bool pod_is_up(const struct pod_making *m)
 	return m->state.kind == PODSTATE_RUNS || str_starts(buf_str(&m->events.out), STR("event"));
 }
 
+/* Watch the pod itself, if it is time to, or nothing is heard otherwise. */
+static int pod_look_closer(struct pod_making *m, struct cloche_err *err)
+{
+	if (m->watched || (clock_mono_usec() < m->look_at && !m->events.ended))
+		return 0;
+	m->watched = true;
+	return pod_begin_watch(m, err);
+}
+
 /* Say what a person waits for, each thing once. */
 static void pod_tell(struct pod_making *m)
 {
-	if (clock_mono_usec() < m->tell_at || m->told_n == PROGRESS_MAX || !m->state.why[0] ||
+	if (clock_mono_usec() < m->look_at || m->told_n == PROGRESS_MAX || !m->state.why[0] ||
 		strcmp(m->told, m->state.why) == 0)
 		return;
 	str_copy(m->told, sizeof(m->told), str_from(m->state.why));
@@ -189,19 +217,19 @@ static int pod_wait(struct pod_making *m, struct cloche_err *err)
 
 	while (!pod_is_up(m) || !m->policy.ended) {
 		uint64_t until = m->nowhere_until ? m->nowhere_until : m->until;
-		int r;
+		bool early = clock_mono_usec() < m->look_at;
+		int r = kubectl_turn(runs, ARRAY_SIZE(runs), early ? m->look_at : until);
 
-		if (m->told_n == 0 && clock_mono_usec() < m->tell_at)
-			until = MIN(until, m->tell_at);
-		r = kubectl_turn(runs, ARRAY_SIZE(runs), until);
-		if (r < 0 && until != m->tell_at)
+		if (r < 0 && !early)
 			return pod_fail(m->name, &m->state, err);
-		r = pod_take_states(m, err);
+		r = pod_look_closer(m, err);
+		if (r == 0)
+			r = pod_take_states(m, err);
 		if (r < 0)
 			return r;
 		if (m->state.kind == PODSTATE_ENDED)
 			return pod_fail(m->name, &m->state, err);
-		if (!pod_is_up(m) && m->watch.ended)
+		if (!pod_is_up(m) && m->watched && m->watch.ended)
 			return kubectl_fail(m->k, &m->watch, err);
 		pod_tell(m);
 	}
@@ -222,15 +250,16 @@ static void pod_judge_policy(const struct pod_making *m)
 		m->name, why.message);
 }
 
-int pod_make(const struct kubectl *k, const struct request *q, struct cloche_err *err)
+int pod_make(struct kubectl *k, const struct request *q, struct cloche_err *err)
 {
 	_cleanup_(pod_making_donep) struct pod_making m = {.k = k,
+		.create = KUBECTL_RUN_NONE,
 		.watch = KUBECTL_RUN_NONE,
 		.events = KUBECTL_RUN_NONE,
 		.policy = KUBECTL_RUN_NONE,
+		.text = BUF_INIT(SPEC_MAX),
 		.policy_text = BUF_INIT(SPEC_MAX),
-		.until = clock_mono_usec() + MAKE_SEC * USEC_PER_SEC,
-		.tell_at = clock_mono_usec() + USEC_PER_SEC};
+		.until = clock_mono_usec() + MAKE_SEC * USEC_PER_SEC};
 	_cleanup_json_ json_t *template = NULL, *pod = NULL, *made = NULL;
 	struct str uid;
 	int r = podspec_name(q->id, m.name, err);
@@ -241,18 +270,17 @@ int pod_make(const struct kubectl *k, const struct request *q, struct cloche_err
 		pod = podspec_make(q, template, err);
 	if (r < 0 || !pod)
 		return r < 0 ? r : -err->code;
-	r = pod_create(k, pod, &made, err);
+	r = pod_create(&m, k, pod, q->place, &made, err);
 	if (r < 0)
 		return r;
 	uid = json_str_at(json_object_get(made, "metadata"), "uid");
 	if (!uid.n)
 		return err_set(
 			err, E_PROTOCOL, "kubectl create: the pod that it has made has no uid");
-	r = pod_begin_policy(&m, q, uid, err);
+	m.look_at = clock_mono_usec() + USEC_PER_SEC;
+	r = pod_begin_events(&m, err);
 	if (r == 0)
-		r = pod_begin_watch(&m, err);
-	if (r == 0)
-		r = pod_begin_events(&m, err);
+		r = pod_begin_policy(&m, q, uid, err);
 	if (r == 0)
 		r = pod_wait(&m, err);
 	if (r == 0)

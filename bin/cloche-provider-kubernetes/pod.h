@@ -5,9 +5,8 @@
 #include "asked/request.h"
 #include "kubectl.h"
 
-/* Make it, and wait until it runs. */
-_warn_unused_ int pod_make(
-	const struct kubectl *k, const struct request *q, struct cloche_err *err);
+/* Make it at the place that the request names, which k is set to, and wait until it runs. */
+_warn_unused_ int pod_make(struct kubectl *k, const struct request *q, struct cloche_err *err);
 /* See whether it runs. *ret_gone: it never will again. */
 _warn_unused_ int pod_look(
 	const struct kubectl *k, const struct request *q, bool *ret_gone, struct cloche_err *err);
