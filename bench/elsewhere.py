@@ -218,7 +218,7 @@ def row(work, stage):
              "Milliseconds of wall time, beside the bare carrier. The other machine is this one, reached by Debian's sshd on loopback "
              "as an ordinary user, so both sides share the processors. The peer of exec is ssh over a connection that is shared, as ours "
              "is; it has a process started by the sshd for each command, where the room's own stream carries ours. A request goes from a room there to an origin here, through a relay that holds each "
-             "byte for half of %d ms; the native room is on this side of it. Memory is the proportional set size of all processes here, "
+             "byte for half of %d ms and no longer (no algorithm of Nagle's in it); the native room is on this side of it. Memory is the proportional set size of all processes here, "
              "ssh's client among them." % (ROUND_TRIP * 1e3), ""]
     try:
         lines += ssh_rows(work, stage)

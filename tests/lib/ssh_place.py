@@ -86,6 +86,8 @@ class Relay:
             except OSError:  # nobody is there now
                 near.close()
                 continue
+            for s in (near, far):  # a line keeps no byte back until another one has been acknowledged
+                s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             stalled = threading.Event()
             with self.lock:
                 self.sockets.append((near, far, stalled))
