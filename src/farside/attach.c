@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: what the person's ssh (or kubectl, or docker) runs in the other place only
- * moves bytes between its standard input and output and the process that holds the room. That
- * process outlives it. */
+/* Theory of operation: what the person's ssh (or kubectl, or docker) runs in the other place has
+ * the stream as its standard input and output. It hands both to the process that holds the room,
+ * which outlives it, and then only waits: whoever ends it ends that carrier, and its own end is
+ * seen by who runs it. Of what is neither pipe nor socket it moves the bytes itself. */
 #include "base/fd.h"
 #include "base/macro.h"
 #include "farside/fardir.h"
@@ -13,6 +14,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct attach_way {
@@ -77,6 +80,31 @@ static int attach_carry(int sock)
 		if (e == 0)
 			e = attach_move(&out);
 	}
+	return 0;
+}
+
+/* Whether a loop can wait for it, and nobody else minds that it does not block. */
+static bool attach_is_ours(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+/* Hand over the stream, and wait until it has ended. */
+static int attach_give(int sock)
+{
+	static const int stream[HOLD_GIVEN] = {0, 1};
+	char byte = (char)HOLD_GIVES;
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	union fd_control control;
+
+	fd_attach(&msg, &control, stream, HOLD_GIVEN);
+	if (sendmsg(sock, &msg, MSG_NOSIGNAL) != 1)
+		return 1;
+	while (read(sock, &byte, 1) < 0 && errno == EINTR)
+		;
 	return 0;
 }
 
@@ -147,7 +175,8 @@ int farside_attach(const char *id)
 	int sock = fardir_connect(id, &err);
 
 	if (sock >= 0)
-		return attach_carry(sock);
+		return attach_is_ours(0) && attach_is_ours(1) ? attach_give(sock)
+							      : attach_carry(sock);
 	/* Otherwise the near end would try again until its patience ends. */
 	if (err.code == E_NOT_FOUND)
 		(void)!fd_write_all(1, gone, sizeof(gone));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: this process holds a room in the place where the room is, and lives as long
  * as the room. Whatever carries bytes to the near end (`cloche-far start`, later `cloche-far
- * attach`) connects to a socket in the room's directory; the newest is the carrier. Without a
- * carrier the room goes on for the time that near has named, and then ends by itself. Everything of
- * it lies in one directory, whose lock this process holds. */
+ * attach`) connects to a socket in the room's directory, and gives us the two descriptors of its
+ * stream, or is the stream itself; the newest is the carrier. Without a carrier the room goes on
+ * for the time that near has named, and then ends by itself. Everything of it lies in one
+ * directory, whose lock this process holds. */
 #include "farside/hold.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -337,10 +338,18 @@ static void hold_be_patient(struct hold *h, uint64_t usec)
 		hold_leave(h);
 }
 
+/* Whoever has given us the carrier need not wait any longer. */
+static void hold_let_go(struct hold *h)
+{
+	loop_io_remove(&h->giver_io);
+	h->giver = fd_close(h->giver);
+}
+
 static void hold_on_cut(struct carrier *c, int why)
 {
 	struct hold *h = container_of(c, struct hold, carrier);
 
+	hold_let_go(h);
 	if (why == -EPROTO || why == -E2BIG || why == -ENOMEM || !h->has_spec || h->has_failed)
 		hold_leave(h);
 	/* What hold_fail() has begun ends soon, with or without a carrier. */
@@ -348,18 +357,84 @@ static void hold_on_cut(struct carrier *c, int why)
 		hold_be_patient(h, h->patience_usec);
 }
 
+/* Who has given us the carrier has ended: so somebody has ended the carrier. */
+static void hold_on_giver(struct loop_io *io, uint32_t events)
+{
+	struct hold *h = container_of(io, struct hold, giver_io);
+
+	carrier_detach(&h->carrier);
+	hold_on_cut(&h->carrier, -EPIPE);
+}
+
+/* Go on with these descriptors (taken). first: what was read of them already. */
+static void hold_take_carrier(struct hold *h, int in, int out, struct str first)
+{
+	int e;
+
+	if (!h->is_over || h->room)
+		loop_timer_clear(&h->patience);
+	e = carrier_attach(&h->carrier, in, out);
+	if (e == 0 && first.n)
+		e = link_feed(&h->carrier.link, first, loop_now(h->loop));
+	if (e < 0)
+		hold_leave(h);
+}
+
+/* The guest has two descriptors for us. It stays, as it ends with them. */
+static void hold_take_given(struct hold *h, int guest, int in, int out)
+{
+	hold_let_go(h);
+	h->giver = guest;
+	if (loop_io_add(h->loop, &h->giver_io, guest, EPOLLIN, hold_on_giver) < 0)
+		hold_leave(h);
+	hold_take_carrier(h, in, out, STR_NULL);
+}
+
+/* The guest has said something, or is gone. */
+static void hold_on_guest(struct loop_io *io, uint32_t events)
+{
+	struct hold *h = container_of(io, struct hold, guest_io);
+	_cleanup_fd_ int guest = TAKE_FD(h->guest);
+	int fds[HOLD_GIVEN] = {-1, -1}, copy;
+	union fd_control control;
+	char byte;
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	unsigned n;
+
+	loop_io_remove(io);
+	if (recvmsg(guest, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1)
+		return;
+	n = fd_detach(&msg, fds, HOLD_GIVEN);
+	if (n == HOLD_GIVEN && (uint8_t)byte == HOLD_GIVES) {
+		hold_take_given(h, TAKE_FD(guest), fds[0], fds[1]);
+		return;
+	}
+	for (unsigned i = 0; i < HOLD_GIVEN; i++)
+		fd_close_foreign(fds[i]);
+	copy = n == 0 ? fcntl(guest, F_DUPFD_CLOEXEC, 3) : -1;
+	if (copy < 0)
+		return;
+	hold_let_go(h);
+	hold_take_carrier(h, TAKE_FD(guest), copy, str_make(&byte, 1));
+}
+
+/* The carrier that there is stays until this one says something: who reaps connects, too. */
 static void hold_on_door(struct loop_io *io, uint32_t events)
 {
 	struct hold *h = container_of(io, struct hold, doors);
-	_cleanup_fd_ int in = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC);
-	int out = in < 0 ? -1 : fcntl(in, F_DUPFD_CLOEXEC, 3);
+	int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC);
 
-	if (out < 0)
+	if (fd < 0)
 		return;
-	if (!h->is_over || h->room)
-		loop_timer_clear(&h->patience);
-	if (carrier_attach(&h->carrier, TAKE_FD(in), out) < 0)
-		hold_leave(h);
+	loop_io_remove(&h->guest_io);
+	fd_close(h->guest);
+	h->guest = fd;
+	if (loop_io_add(h->loop, &h->guest_io, fd, EPOLLIN, hold_on_guest) < 0)
+		h->guest = fd_close(h->guest);
 }
 
 static void hold_on_signal(struct loop_io *io, uint32_t events)
@@ -379,6 +454,7 @@ static int hold_start(struct hold *h, const struct hold_how *how)
 
 	h->dir = how->dir;
 	h->owner = how->owner;
+	h->guest = h->giver = -1;
 	h->only_rooms = how->only_rooms;
 	h->loop = loop_new();
 	if (!h->loop)

@@ -41,6 +41,9 @@ struct hold {
 	const char *id;
 	int dir;              /* the room's directory (fardir.h) */
 	struct loop_io doors; /* its socket, where carriers connect */
+	int guest;            /* who has connected last and has said nothing yet; or -1 */
+	int giver; /* who has given us the carrier's descriptors, and lives with it; or -1 */
+	struct loop_io guest_io, giver_io;
 	struct loop_io signals;
 	struct loop_timer patience;
 	uint64_t patience_usec;
@@ -72,6 +75,11 @@ struct hold {
 	struct loop_io channel_io;
 	struct loop_job channel_more;
 };
+
+/* What a carrier says first, in place of a frame, if it has two descriptors for us, to read from
+ * and to write to. No frame begins with that byte: that of the first one is the length of a HELLO.
+ */
+enum { HOLD_GIVES = 0xff, HOLD_GIVEN = 2 };
 
 /* --- hold.c --- */
 /* How a room is held, and where (fardir.h); the directory's lock is held. */
