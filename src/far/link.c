@@ -14,8 +14,9 @@
 
 enum {
 	BRIEF_MAX = 1024,
-	/* Below this round trip a window is large enough as it is. */
+	/* Below this round trip, no more than this is on its way for one channel. */
 	NEAR_USEC = 2000,
+	NEAR_WINDOW = LINK_FLIGHT,
 };
 
 /* --- writing --- */
@@ -201,14 +202,14 @@ static int acknowledge(struct link *l, uint64_t received, uint64_t now)
 	return 0;
 }
 
-/* A reader that consumes whole windows as fast as they come gets a larger one, if the way is long.
- */
+/* A reader that consumes whole windows as fast as they come gets a larger one: as large as the way
+ * is long, or, if it is short, so large that not each piece has to be waited for. */
 static void enlarge(struct link *l, struct link_channel *c)
 {
-	uint64_t more = MIN(c->window, LINK_WINDOW_MAX - c->window);
+	uint64_t most = l->rtt_min < NEAR_USEC ? (uint64_t)NEAR_WINDOW : (uint64_t)LINK_WINDOW_MAX;
+	uint64_t more = c->window < most ? MIN(c->window, most - c->window) : 0;
 
-	if (c->since_grown < c->window || c->held > 0 || l->rtt_min < NEAR_USEC ||
-		l->grown + more > LINK_GROWN_MAX)
+	if (!more || c->since_grown < c->window || c->held > 0 || l->grown + more > LINK_GROWN_MAX)
 		return;
 	c->since_grown = 0;
 	c->window += more;
