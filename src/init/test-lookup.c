@@ -131,7 +131,8 @@ static unsigned long long began(pid_t pid)
 			"%*d %llu",
 			&state, &at) != 2)
 		return 0;
-	return state == 'Z' ? 0 : at;
+	/* One that is a zombie now may be shown as dead (X) before it has gone. */
+	return strchr("ZXx", state) ? 0 : at;
 }
 
 struct member {
