@@ -144,8 +144,27 @@ static int run_check_ask(const struct sandbox_options *o, cloche_err *err)
 	return 0;
 }
 
+/* The command goes on without us, and so do its log and what it may not reach. */
+static int run_check_keys(const struct sandbox_options *o, cloche_err *err)
+{
+	const char *with = o->detach                         ? "--detach"
+			   : o->json                         ? "--json"
+			   : o->network_log_live             ? "--network-log-live"
+			   : sandbox_options_given(o, "ask") ? "--ask"
+							     : NULL;
+
+	if (!o->detach_keys[0] || !with)
+		return 0;
+	return wrong_usage(err, "\"cloche attach\" has such keys, too: start with --detach",
+		"run: --detach-keys cannot be combined with %s", with);
+}
+
 static int run_check(const struct sandbox_options *o, cloche_err *err)
 {
+	int r = run_check_keys(o, err);
+
+	if (r < 0)
+		return r;
 	if (!o->detach && sandbox_options_given(o, "ttl"))
 		return wrong_usage(err, "use --timeout, or --detach",
 			"run: --ttl is for a sandbox that stays");
@@ -155,9 +174,6 @@ static int run_check(const struct sandbox_options *o, cloche_err *err)
 			o->json     ? "--json"
 			: o->detach ? "--detach"
 				    : "--tty");
-	if (o->detach_keys[0] && o->detach)
-		return wrong_usage(err, "\"cloche attach\" has such keys, too",
-			"run: --detach-keys are for a command that has this terminal");
 	if (!o->detach && sandbox_options_given(o, "ask"))
 		return run_check_ask(o, err);
 	if (o->detach && o->network_log_live)
