@@ -308,7 +308,7 @@ int pod_look(
 		*ret_gone = true;
 		return err_set(err, E_NOT_FOUND, "pod %s was deleted", name);
 	}
-	podstate_read(pod, &state);
+	podstate_read_started(pod, &state);
 	if (state.kind == PODSTATE_RUNS && !state.silent)
 		return 0;
 	*ret_gone = state.kind == PODSTATE_ENDED;

@@ -209,6 +209,15 @@ void podstate_read(const json_t *pod, struct podstate *ret)
 		podstate_read_new(status, ret);
 }
 
+void podstate_read_started(const json_t *pod, struct podstate *ret)
+{
+	podstate_read(pod, ret);
+	if (ret->kind != PODSTATE_WAITS)
+		return;
+	ret->hint = NULL;
+	podstate_say(ret, "its node has not yet said that it runs", STR_NULL, STR_NULL);
+}
+
 bool podstate_take(struct buf *b, struct str *ret)
 {
 	struct str text = buf_str(b);

@@ -23,6 +23,10 @@ struct podstate {
 
 void podstate_read(const json_t *pod, struct podstate *ret);
 
+/* The same of a pod whose container has started: if the cluster does not know that, the node has
+ * not been heard of since. */
+void podstate_read_started(const json_t *pod, struct podstate *ret);
+
 /* Take the first whole JSON object off the front of b. Return false if there is none yet. *ret is
  * valid until b is written to. */
 bool podstate_take(struct buf *b, struct str *ret);

@@ -87,6 +87,25 @@ static void states_are_told_in_a_sentence(void)
 	}
 }
 
+/* A node says up to a second late that a container runs, and never if it is lost before. */
+static void a_node_may_be_lost_before_it_says_what_runs(void)
+{
+	static const char creating[] = STATE(
+		"\"phase\":\"Pending\"," ONE("\"waiting\":{\"reason\":\"ContainerCreating\"}"));
+	static const char runs[] = STATE("\"phase\":\"Running\"," ONE("\"running\":{}"));
+	_cleanup_json_ json_t *late = NULL, *pod = NULL;
+	struct podstate s;
+
+	must(json_text_read(str_from(creating), 0, &late, NULL) == 0);
+	must(json_text_read(str_from(runs), 0, &pod, NULL) == 0);
+	podstate_read_started(late, &s);
+	check_z(s.why, "its node has not yet said that it runs");
+	check_int((int)s.kind, PODSTATE_WAITS);
+	podstate_read_started(pod, &s);
+	check_z(s.why, "");
+	check_int((int)s.kind, PODSTATE_RUNS);
+}
+
 /* Values of any type in any place, and text of any length. */
 static void what_the_cluster_says_is_hostile(void)
 {
@@ -136,6 +155,7 @@ static void objects_are_taken_one_by_one(void)
 int main(void)
 {
 	run_test(states_are_told_in_a_sentence);
+	run_test(a_node_may_be_lost_before_it_says_what_runs);
 	run_test(what_the_cluster_says_is_hostile);
 	run_test(objects_are_taken_one_by_one);
 	return tap_done();
