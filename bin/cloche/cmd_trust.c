@@ -16,7 +16,8 @@ struct trust_options {
 static const struct option options[] = {
 	{"list", 0, NULL, "list what you have consented to",
 		.at = offsetof(struct trust_options, list)},
-	{"revoke", 0, NULL, "take back the consent for DIR",
+	{"revoke", 0, NULL,
+		"take back the consent for DIR, and forget what is always allowed there",
 		.at = offsetof(struct trust_options, revoke)},
 	{"yes", 0, NULL, "record the consent without asking",
 		.at = offsetof(struct trust_options, yes)},

@@ -65,8 +65,8 @@ CLOCHE_API int cloche_project_apply(const cloche_project *project, cloche_sandbo
 CLOCHE_API int cloche_project_rules(
 	const cloche_project *project, cloche_allowlist *allow, cloche_err *err);
 
-/* Revoke the consent for a directory, which need not exist any more. CLOCHE_E_NOT_FOUND if there is
- * none. */
+/* Revoke the consent for a directory, which need not exist any more, and forget what the user
+ * allows always there (cloche/watch.h). CLOCHE_E_NOT_FOUND if there is neither. */
 CLOCHE_API int cloche_project_revoke(const char *dir, cloche_err *err);
 
 /* One consent. The strings are valid during the call. */

@@ -165,7 +165,8 @@ CLOCHE_API int cloche_sandbox_add_mount(cloche_sandbox *sb, const char *source,
  * linked worktree or a submodule of git's, mount its git directory, too, at its own path. With
  * stay, make the current directory the working directory, unless one was set or the workspace does
  * not have it. fn (may be NULL) gets a sentence for the user if more is shown than the directory,
- * or not even that. Set the root before. */
+ * or not even that. If the user's own file was loaded before, add what the user allows always for
+ * this workspace (CLOCHE_ANSWER_ALWAYS in cloche/watch.h). Set the root before. */
 CLOCHE_API int cloche_sandbox_use_project(
 	cloche_sandbox *sb, bool stay, cloche_warning_fn fn, void *user, cloche_err *err);
 

@@ -34,7 +34,9 @@ typedef enum cloche_answer {
 	CLOCHE_ANSWER_NO,
 	CLOCHE_ANSWER_ONCE,   /* allow this request */
 	CLOCHE_ANSWER_ALWAYS, /* add a rule, as cloche_instance_add_allowlist() does: for the
-				 host if no rule names it, else for just such requests */
+				 host if no rule names it, else for just such requests. Also keep
+				 it for the workspace: cloche_sandbox_use_project() adds it after
+				 cloche_sandbox_load_config() of the user's own file */
 } cloche_answer;
 
 /* Watch a sandbox from now on. instance is copied. CLOCHE_E_UNSUPPORTED if it has no network. */

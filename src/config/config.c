@@ -568,6 +568,7 @@ int cloche_sandbox_load_config(cloche_sandbox *sb, const char *yaml_file, cloche
 	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(CONFIG_MAX);
 	int r;
 
+	sb->always |= !yaml_file;
 	if (!yaml_file)
 		return config_load_own(sb, err);
 	r = fd_read_file(AT_FDCWD, yaml_file, &text, err);

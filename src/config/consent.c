@@ -15,18 +15,26 @@
 #include <unistd.h>
 
 /* RECORD_MAX is more than two files of 1 MiB can ask for in words. */
-enum { RECORD_MAX = 32 << 20, NAME_LEN = SHA256_HEX_MAX + 8 };
+enum { RECORD_MAX = 32 << 20 };
 
-static void make_name(const char *dir, char ret[NAME_LEN])
+void consent_name(const char *dir, const char *end, char ret[static CONSENT_NAME_MAX])
 {
 	char hex[SHA256_HEX_MAX];
 
 	sha256_text(str_from(dir), hex);
-	snprintf(ret, NAME_LEN, "%s.json", hex);
+	snprintf(ret, CONSENT_NAME_MAX, "%s%s", hex, end);
 }
 
-/* Opens the directory of the records. Returns 1, or 0 if it is not there and make is false. */
-static int open_records(bool make, int *ret, struct cloche_err *err)
+char *consent_path(const char *dir, const char *end)
+{
+	_cleanup_(freep) char *path = NULL;
+	char name[CONSENT_NAME_MAX];
+
+	consent_name(dir, end, name);
+	return statedir_path(STATEDIR_CONSENT, &path, NULL) < 0 ? NULL : fs_join(path, name);
+}
+
+int consent_open(bool make, int *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *path = NULL;
 	struct stat st;
@@ -70,12 +78,12 @@ static int read_record(int fd, const char *name, json_t **ret, struct cloche_err
 int consent_load(const char *dir, json_t **ret, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = -1;
-	char name[NAME_LEN];
-	int r = open_records(false, &fd, err);
+	char name[CONSENT_NAME_MAX];
+	int r = consent_open(false, &fd, err);
 
 	if (r <= 0)
 		return r;
-	make_name(dir, name);
+	consent_name(dir, ".json", name);
 	return read_record(fd, name, ret, err);
 }
 
@@ -84,7 +92,7 @@ int consent_save(const char *dir, const char *hash, char *const *asks, struct cl
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(RECORD_MAX);
 	_cleanup_json_ json_t *record = NULL;
 	_cleanup_fd_ int fd = -1;
-	char since[CLOCK_ISO_MAX], name[NAME_LEN];
+	char since[CLOCK_ISO_MAX], name[CONSENT_NAME_MAX];
 	int r;
 
 	clock_format_utc(clock_real_usec(), since);
@@ -92,22 +100,27 @@ int consent_save(const char *dir, const char *hash, char *const *asks, struct cl
 		"since", since, "asks", json_texts(asks));
 	if (!record || json_text_write(&text, record, 1) < 0)
 		return err_nomem(err);
-	r = open_records(true, &fd, err);
+	r = consent_open(true, &fd, err);
 	if (r < 0)
 		return r;
-	make_name(dir, name);
+	consent_name(dir, ".json", name);
 	return fs_write_atomic(fd, name, buf_str(&text), 0600, true, err);
 }
 
 int consent_remove(const char *dir, struct cloche_err *err)
 {
+	return consent_unlink(dir, ".json", err);
+}
+
+int consent_unlink(const char *dir, const char *end, struct cloche_err *err)
+{
 	_cleanup_fd_ int fd = -1;
-	char name[NAME_LEN];
-	int r = open_records(false, &fd, err);
+	char name[CONSENT_NAME_MAX];
+	int r = consent_open(false, &fd, err);
 
 	if (r <= 0)
 		return r;
-	make_name(dir, name);
+	consent_name(dir, end, name);
 	if (unlinkat(fd, name, 0) == 0)
 		return 1;
 	return errno == ENOENT ? 0 : err_sys(err, errno, "forget the consent for %s", dir);
@@ -151,7 +164,7 @@ int consent_each(void (*fn)(const json_t *record, void *user), void *user, struc
 	json_t **records = NULL;
 	size_t n = 0;
 	DIR *dir;
-	int fd = -1, r = open_records(false, &fd, err);
+	int fd = -1, r = consent_open(false, &fd, err);
 
 	if (r <= 0)
 		return r;

@@ -5,6 +5,7 @@
  * again. */
 #include "workspace/project.h"
 #include "base/fd.h"
+#include "config/always.h"
 #include "config/asks.h"
 #include "config/config.h"
 #include "config/consent.h"
@@ -333,14 +334,17 @@ int cloche_project_apply(
 int cloche_project_revoke(const char *dir, cloche_err *err)
 {
 	_cleanup_(freep) char *path = realpath(dir, NULL);
-	int r;
+	int r, also;
 
 	if (!path)
 		path = fs_absolute(dir);
 	if (!path)
 		return err_sys(err, errno, "find %s", dir);
 	r = consent_remove(path, err);
-	return r == 0 ? err_set(err, E_NOT_FOUND, "there is no consent for %s", path) : MIN(r, 0);
+	also = r < 0 ? r : always_remove(path, err);
+	if (also < 0)
+		return also;
+	return r + also == 0 ? err_set(err, E_NOT_FOUND, "there is no consent for %s", path) : 0;
 }
 
 struct listing {

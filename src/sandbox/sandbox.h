@@ -53,6 +53,7 @@ struct cloche_sandbox {
 	char **settled; /* likewise: options that files do not set */
 	cloche_setting_fn on_setting;
 	void *on_setting_user;
+	bool always; /* likewise: what the user allows always in a project holds, too */
 	struct room_limits limits;
 #define OPTION(member, type, ...) MEMBER_##type(member)
 #define LIMIT(member, word, ...)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the broker sends its questions over a socket of our own (ipc/netconf.h).
  * What is to be allowed always is added to the policy in force, after which the broker lets the
- * request go on by itself; so a question is kept until it is answered. */
+ * request go on by itself; so a question is kept until it is answered. It is also kept for the
+ * workspace (config/always.h), whose later sandboxes begin with it. */
 #include "api/instance/instance.h"
 #include "base/str.h"
+#include "config/always.h"
 #include "ipc/netconf.h"
 #include <cloche/watch.h>
 
@@ -156,6 +158,16 @@ int cloche_watch_next(cloche_watch *w, const cloche_question **ret, cloche_err *
 	return r;
 }
 
+/* Keep it for later sandboxes of the project. */
+static int watch_keep_always(
+	const struct cloche_watch *w, const struct allow_source *s, struct cloche_err *err)
+{
+	const json_t *config = json_object_get(w->instance->record, "config");
+	const char *dir = json_string_value(json_object_get(config, "workspace"));
+
+	return dir ? always_add(dir, s, err) : 0;
+}
+
 static int watch_always(
 	struct cloche_watch *w, const struct watch_question *q, struct cloche_err *err)
 {
@@ -165,10 +177,11 @@ static int watch_always(
 	if (r == 0 && q->is_host)
 		r = cloche_allowlist_add_host(list, q->always, err);
 	else if (r == 0)
-		r = cloche_allowlist_add_text(
-			list, "allowed when it was asked", q->rule, strlen(q->rule), err);
+		r = cloche_allowlist_add_text(list, q->always, q->rule, strlen(q->rule), err);
 	if (r == 0)
 		r = cloche_instance_add_allowlist(w->instance, list, NULL, err);
+	if (r == 0)
+		r = watch_keep_always(w, &list->sources[0], err);
 	cloche_allowlist_free(list);
 	return r;
 }
@@ -218,7 +231,9 @@ int cloche_watch_new(const cloche_instance *instance, cloche_watch **ret, cloche
 		return err_nomem(err);
 	w->chan.fd = -1;
 	w->instance = instance_copy(instance);
-	r = w->instance ? watch_begin(w, e) : err_nomem(e);
+	r = w->instance ? cloche_instance_refresh(w->instance, e) : err_nomem(e);
+	if (r == 0)
+		r = watch_begin(w, e);
 	if (r < 0) {
 		r = err_wrap(e, r, "watching %s", instance->id);
 		cloche_watch_free(w);

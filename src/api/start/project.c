@@ -5,6 +5,7 @@
  * it counts). */
 #include "workspace/project.h"
 #include "base/fd.h"
+#include "config/always.h"
 #include "fs/fs.h"
 #include "jail/source.h"
 #include "job/job.h"
@@ -193,6 +194,25 @@ static int project_stay(struct projecting *p, struct cloche_err *err)
 	return dir ? sandbox_set_workdir(p->sb, dir, err) : err_nomem(err);
 }
 
+/* What the user allows always here, beside what is allowed anyway. */
+static int project_allow(const struct projecting *p, struct cloche_err *err)
+{
+	_cleanup_(cloche_allowlist_freep) cloche_allowlist *list = NULL;
+	_cleanup_(freep) char *file = NULL;
+	int r = always_load(p->sb->workspace, &list, &file, err);
+
+	if (r < 0 || !list)
+		return r;
+	for (size_t i = 0; i < list->sources_n; i++)
+		sandbox_tell_setting(
+			p->sb, &(cloche_setting){.key = "allow",
+				       .value = list->sources[i].name ? list->sources[i].name
+								      : list->sources[i].text,
+				       .file = file,
+				       .adds = true});
+	return cloche_sandbox_add_allowlist(p->sb, list, err);
+}
+
 int cloche_sandbox_use_project(
 	cloche_sandbox *sb, bool stay, cloche_warning_fn fn, void *user, cloche_err *err)
 {
@@ -219,6 +239,8 @@ int cloche_sandbox_use_project(
 		r = project_show_git(&p, &shown, err);
 		project_tell(&p, !named && strcmp(sb->workspace, p.cwd) != 0, shown);
 	}
+	if (r == 0 && sb->workspace && sb->always)
+		r = project_allow(&p, err);
 	project_done(&p.found);
 	return r == 0 && sb->workspace && stay && !sb->workdir ? project_stay(&p, err) : r;
 }
