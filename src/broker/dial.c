@@ -286,14 +286,16 @@ static const char *judge_addresses(
 /* Return false if they may not be dialled; the stream is refused then. */
 static bool take_addresses(struct dial *d, const struct dns_result *result)
 {
-	char first[INET6_ADDRSTRLEN] = "", message[NOTE_MAX];
+	char first[INET6_ADDRSTRLEN] = "", advice[96] = "", message[NOTE_MAX];
 	const char *why = judge_addresses(d, result, first);
 	bool may_advise = result->n > 0 && address_may_be_advised(&result->addrs[0].sa);
 
 	if (why) {
+		if (may_advise)
+			snprintf(advice, sizeof(advice),
+				"; allow_private: [\"%s\"] in its entry opens it", first);
 		snprintf(message, sizeof(message), "%s resolves to %s, which is refused: %s%s",
-			d->stream->host.text, first, why,
-			may_advise ? "; allow_private in its entry opens it" : "");
+			d->stream->host.text, first, why, advice);
 		refuse_address(d->stream, message, may_advise ? first : NULL);
 		return false;
 	}
