@@ -15,6 +15,7 @@ enum { LINES_MAX = 5, KINDS_MAX = 64, PROGRAM_MAX = 32, PLACE_MAX = 300 };
 enum what {
 	WHAT_SECRET,  /* a secret was not put into a header */
 	WHAT_HOST,    /* no entry for the host: --allow opens it */
+	WHAT_SSH,     /* the same of SSH to a name, for which git has another way */
 	WHAT_ENTRY,   /* the entries for the host do not go so far */
 	WHAT_ADDRESS, /* the name leads to an address that may not be dialled */
 	WHAT_DENIED,  /* cloche net deny has closed it */
@@ -23,8 +24,8 @@ enum what {
 
 struct refusal {
 	enum what what;
-	char place[PLACE_MAX]; /* the shorthand for --allow; for a secret: what happened */
-	char why[PLACE_MAX];
+	char place[PLACE_MAX];     /* the shorthand for --allow; for a secret: what happened */
+	char why[PLACE_MAX];       /* for SSH: the host */
 	char program[PROGRAM_MAX]; /* the first that asked; "": not known */
 	bool several;              /* programs */
 	unsigned long long count;
@@ -45,6 +46,16 @@ static const char *refusal_text(const json_t *event, const char *key)
 
 /* --- what a line says --- */
 
+/* Whether it is SSH to a name, and not to an address. */
+static bool refusal_is_ssh(const json_t *event)
+{
+	const char *host = refusal_text(event, "host");
+
+	return strcmp(refusal_text(event, "reason"), "tcp") == 0 &&
+	       strcmp(refusal_text(event, "note"), "not HTTP: SSH") == 0 && !strchr(host, ':') &&
+	       strpbrk(host, "abcdefghijklmnopqrstuvwxyz");
+}
+
 static enum what refusal_what(const json_t *event)
 {
 	static const struct {
@@ -58,10 +69,17 @@ static enum what refusal_what(const json_t *event)
 
 	if (strstr(refusal_text(event, "note"), ", which is refused: "))
 		return WHAT_ADDRESS;
+	if (refusal_is_ssh(event))
+		return WHAT_SSH;
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (strcmp(reason, reasons[i].reason) == 0)
 			return reasons[i].what;
 	return WHAT_OTHER;
+}
+
+static bool is_opened_by_allow(enum what what)
+{
+	return what == WHAT_HOST || what == WHAT_SSH;
 }
 
 static bool is_word(const char *text)
@@ -158,7 +176,9 @@ static void refusals_take(struct refusals *all, const json_t *event)
 		refusal_program(event, r.program);
 		if (r.what == WHAT_ADDRESS || r.what == WHAT_OTHER)
 			snprintf(r.why, sizeof(r.why), "%s", refusal_text(event, "note"));
-		if (r.what == WHAT_HOST && !is_word(r.place))
+		if (r.what == WHAT_SSH)
+			snprintf(r.why, sizeof(r.why), "%s", refusal_text(event, "host"));
+		if (is_opened_by_allow(r.what) && !is_word(r.place))
 			r.what = WHAT_OTHER;
 		refusals_add(all, &r);
 	}
@@ -175,7 +195,7 @@ json_t *refusal_event(const char *json)
 		(void)json_object_del(line, "event");
 		(void)json_object_del(line, "decision");
 		refusal_place(event, place);
-		if (is_refused(event) && refusal_what(event) == WHAT_HOST && is_word(place))
+		if (is_refused(event) && is_opened_by_allow(refusal_what(event)) && is_word(place))
 			(void)json_object_set_new(line, "allow", json_string(place));
 	}
 	json_decref(event);
@@ -183,6 +203,23 @@ json_t *refusal_event(const char *json)
 }
 
 /* --- saying --- */
+
+static void refusal_say_ssh(
+	const struct refusal *r, const char *who, const char *sandbox, bool lives)
+{
+	const char *host = r->why;
+	char option[PLACE_MAX + 64] = "--allow ", https[2 * PLACE_MAX];
+
+	if (lives)
+		snprintf(option, sizeof(option), "cloche net allow %s ", sandbox);
+	if (!lives && strcmp(host, "github.com") == 0)
+		snprintf(https, sizeof(https), "--preset github");
+	else
+		snprintf(https, sizeof(https), "%s%s", option, host);
+	say("refused: %s (%s), SSH; git can use https: %s, and inside git config --global "
+	    "url.https://%s/.insteadOf git@%s: (any bytes: %s%s)",
+		r->place, who, https, host, host, option, r->place);
+}
 
 static void refusal_say(const struct refusal *r, const char *sandbox, bool lives)
 {
@@ -203,6 +240,9 @@ static void refusal_say(const struct refusal *r, const char *sandbox, bool lives
 				sandbox, r->place);
 		else
 			say("refused: %s (%s); to allow it: --allow %s", r->place, who, r->place);
+		break;
+	case WHAT_SSH:
+		refusal_say_ssh(r, who, sandbox, lives);
 		break;
 	case WHAT_ENTRY:
 		say("refused: %s (%s), whose allowed paths or methods do not go so far; what would "

@@ -4,6 +4,9 @@
 #include "gateway/state.h"
 #include "http/h1_write.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
+
 enum { DETAIL_MAX = 512 };
 
 const struct answer answer_too_slow = {
@@ -127,4 +130,40 @@ void answer_write(struct conn *c, const struct answer *a)
 		conn_close(c);
 	else
 		conn_mark(c);
+}
+
+static int add_ssh_int(struct buf *b, uint32_t value)
+{
+	value = htonl(value);
+	return buf_add(b, &value, sizeof(value));
+}
+
+/* The version line, and one packet in plain text, because no keys are exchanged yet. Its padding is
+ * at least four bytes and makes its length a multiple of eight (RFC 4253 4.2, 6, 11.1). */
+int answer_ssh(struct buf *out, struct str why)
+{
+	enum { DISCONNECT = 1, NOT_AVAILABLE = 7, LENGTH = 4, PADDING_MIN = 4 };
+	static const char padding[PADDING_MIN + 7];
+	uint32_t n = 1 + 1 + 4 + 4 + (uint32_t)why.n + 4;
+	uint8_t pad = (uint8_t)(PADDING_MIN + (8 - (LENGTH + n + PADDING_MIN) % 8) % 8);
+	int r;
+
+	if (why.n > ANSWER_SSH_MAX)
+		return -E2BIG;
+	r = buf_add_str(out, STR("SSH-2.0-cloche\r\n"));
+	if (r == 0)
+		r = add_ssh_int(out, n + pad);
+	if (r == 0)
+		r = buf_add_char(out, (char)pad);
+	if (r == 0)
+		r = buf_add_char(out, DISCONNECT);
+	if (r == 0)
+		r = add_ssh_int(out, NOT_AVAILABLE);
+	if (r == 0)
+		r = add_ssh_int(out, (uint32_t)why.n);
+	if (r == 0)
+		r = buf_add_str(out, why);
+	if (r == 0)
+		r = add_ssh_int(out, 0); /* no language */
+	return r == 0 ? buf_add(out, padding, pad) : r;
 }

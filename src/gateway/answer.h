@@ -33,3 +33,7 @@ extern const struct answer answer_too_slow, answer_no_response, answer_full, ans
 _warn_unused_ int answer_make(struct http_head *head, struct buf *body, const struct answer *a);
 /* HTTP/1: append the answer to the connection's output. Close the connection if memory is out. */
 void answer_write(struct conn *c, const struct answer *a);
+/* To a client of SSH: the end of the session, with the reason that it shows. At most
+ * ANSWER_SSH_MAX bytes of printable ASCII. Return 0 or -errno. */
+#define ANSWER_SSH_MAX 1024
+_warn_unused_ int answer_ssh(struct buf *out, struct str why);

@@ -24,6 +24,7 @@
 #include "tls/hello.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <utlist.h>
 
 static const struct stage identify_stage, handshake_stage, waiting_stage;
@@ -109,10 +110,15 @@ static void refuse(struct conn *c, const char *why)
 }
 
 /* A rule for TCP could let it pass. Nobody is told so for the ports of what is looked into. */
-static void refuse_bytes(struct conn *c, const char *why)
+static void tell_of_bytes(struct conn *c, const char *why)
 {
 	event_send_conn(
 		c, c->port == 80 || c->port == 443 ? NET_EVENT_NOT_HTTP : NET_EVENT_TCP, 0, why);
+}
+
+static void refuse_bytes(struct conn *c, const char *why)
+{
+	tell_of_bytes(c, why);
 	conn_close(c);
 }
 
@@ -165,6 +171,29 @@ static void start_http(struct conn *c)
 	conn_end_linger(c);
 }
 
+/* A program shows its user what the server says when it ends the session. */
+static void refuse_ssh(struct conn *c)
+{
+	char why[ANSWER_SSH_MAX];
+	struct host dest;
+	int n;
+
+	conn_dest_name(c, &dest);
+	if (dest.kind == HOST_NAME)
+		n = snprintf(why, sizeof(why),
+			"cloche: SSH to %s is not allowed here. For git over https instead: git "
+			"config --global url.https://%s/.insteadOf git@%s:",
+			dest.text, dest.text, dest.text);
+	else
+		n = snprintf(why, sizeof(why),
+			"cloche: SSH to an address is not allowed here. Use git over https.");
+	tell_of_bytes(c, identity_text(IDENTITY_SSH));
+	if (answer_ssh(&c->out, str_make(why, (size_t)n)) < 0)
+		conn_close(c);
+	else
+		conn_end_linger(c);
+}
+
 static void decide(struct conn *c)
 {
 	enum identity id = identify(str_prefix(buf_str(&c->in), IDENTIFY_MAX));
@@ -190,6 +219,8 @@ static void decide(struct conn *c)
 		refuse(c, identity_text(id));
 		return;
 	case IDENTITY_SSH:
+		refuse_ssh(c);
+		return;
 	case IDENTITY_POSTGRES:
 	case IDENTITY_UNKNOWN:
 		break;

@@ -87,6 +87,36 @@ static void check_not_http(const char *bytes, size_t n, enum net_event_kind kind
 	client_close(&c);
 }
 
+/* Its program says what the packet says: the packet is one of RFC 4253 6 and 11.1. */
+static void test_ssh_is_told(void)
+{
+	static const char version[] = "SSH-2.0-cloche\r\n";
+	uint32_t packet, text, code;
+	struct client c;
+	struct str got;
+
+	client_connect(&c, &rig);
+	client_send(&c, "SSH-2.0-x\r\n");
+	while (client_read(&c, 20000))
+		continue;
+	check(c.ended);
+	(void)rig_expect_event(&rig, NET_EVENT_TCP);
+	got = buf_str(&c.in);
+	must(str_starts(got, str_from(version)));
+	got = str_from_index(got, sizeof(version) - 1);
+	must(got.n >= 14);
+	memcpy(&packet, got.p, 4);
+	memcpy(&code, got.p + 6, 4);
+	memcpy(&text, got.p + 10, 4);
+	check_int(ntohl(packet) + 4, got.n);
+	check_int(got.n % 8, 0);
+	check(got.p[5] == 1 && ntohl(code) == 7);
+	check_int(4 + 1 + 1 + 4 + 4 + ntohl(text) + 4 + (unsigned char)got.p[4], got.n);
+	check(got.p[4] >= 4);
+	check(str_starts(str_from_index(got, 14), STR("cloche: SSH to an address is not")));
+	client_close(&c);
+}
+
 static void test_other_protocols(void)
 {
 	check_not_http("SSH-2.0-x\r\n", 11, NET_EVENT_TCP, "|SSH|");
@@ -257,6 +287,7 @@ int main(void)
 	run_test(test_mint_refused);
 	run_test(test_forget);
 	run_test(test_other_protocols);
+	run_test(test_ssh_is_told);
 	run_test(test_dns_udp);
 	must(rig_stop(&rig));
 	run_test(test_ports);
