@@ -15,6 +15,7 @@
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/jsonout.h"
+#include "base/parse.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
 #include "jail/seccomp.h"
@@ -89,7 +90,8 @@ static const char *const sentences[SYNC_EVENT_END_] = {
 	[SYNC_UNSTEADY] = "changed while it was read: it was left out",
 	[SYNC_SPECIAL] = "is neither a file, nor a directory, nor a link: it was left out",
 	[SYNC_TOO_DEEP] = "lies too deep: it was left out",
-	[SYNC_OWN] = "is obeyed by this machine: what the sandbox did to it does not come back",
+	[SYNC_OWN] = "is obeyed by this machine, or hidden: what the sandbox did to it does not "
+		     "come back",
 };
 
 /* Make the sentence for this, or none if enough was said. Return -ENOMEM if it is too long. */
@@ -225,10 +227,13 @@ static bool is_id(const char *id)
 static bool take_arguments(int argc, char **argv)
 {
 	struct sync_options *o = &sync_program.options;
+	uint64_t hidden;
 
-	if (argc < 4)
+	if (argc < 5 || parse_u64(str_from(argv[4]), (uint64_t)(argc - 5), &hidden) < 0)
 		return false;
-	o->own = argv + 4;
+	o->hidden = argv + 5;
+	o->hidden_n = hidden;
+	o->own = argv + 5 + hidden;
 	sync_program.push = strcmp(argv[1], "push") == 0;
 	o->id = argv[3];
 	return (sync_program.push || strcmp(argv[1], "pull") == 0) &&

@@ -6,9 +6,13 @@
  * waits for room. */
 #include "base/fd.h"
 #include "client/client_internal.h"
+#include "fs/fs.h"
+#include "ipc/statedir.h"
 #include "job/job.h"
+#include "provider/names.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -47,6 +51,38 @@ void client_on_warning(struct client *c, void (*cb)(const char *text, void *user
 {
 	c->on_warning = cb;
 	c->on_warning_user = user;
+}
+
+int client_tell_hidden(struct client *c, const char *text, const char *mark,
+	void (*fn)(const char *text, void *user), void *user, struct cloche_err *err)
+{
+	int r = set_string(&c->once.text, text, err);
+
+	c->once.fn = fn;
+	c->once.user = user;
+	return r < 0 ? r : set_string(&c->once.mark, mark, err);
+}
+
+/* Whether this was told before. If that cannot be noted, it is told. */
+static bool client_was_told(const char *mark)
+{
+	_cleanup_(freep) char *path = NULL;
+	_cleanup_fd_ int dir = -1, fd = -1;
+
+	if (statedir_path(STATEDIR_HIDDEN, &path, NULL) < 0)
+		return false;
+	dir = fs_open_private_dir(path, NULL);
+	if (dir < 0)
+		return false;
+	fd = openat(dir, mark, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 && errno == EEXIST;
+}
+
+static void client_tell_what_is_hidden(struct client *c)
+{
+	if (c->once.text && c->once.fn && strcmp(c->provider, PROVIDER_LANDLOCK) != 0 &&
+		strcmp(c->provider, PROVIDER_UNSANDBOXED) != 0 && !client_was_told(c->once.mark))
+		job_tell_text(c->once.fn, c->once.text, c->once.user);
 }
 
 void client_on_wake(struct client *c, void (*cb)(void *user), void *user)
@@ -178,6 +214,7 @@ static int on_started(struct client *c, struct str payload, struct cloche_err *e
 	pthread_mutex_lock(&c->lock);
 	c->started = true;
 	pthread_mutex_unlock(&c->lock);
+	client_tell_what_is_hidden(c);
 	return 0;
 }
 

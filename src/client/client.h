@@ -65,6 +65,11 @@ void client_fail(struct client *c, const struct cloche_err *why);
 /* Call cb for each WARNING. text is a terminated string without a line end. */
 void client_on_warning(struct client *c, void (*cb)(const char *text, void *user), void *user);
 
+/* When the room has started: tell fn this text (copied), unless a text with this mark (likewise, a
+ * file's name) was told before, or the room cannot hide files. */
+_warn_unused_ int client_tell_hidden(struct client *c, const char *text, const char *mark,
+	void (*fn)(const char *text, void *user), void *user, struct cloche_err *err);
+
 enum client_input {
 	CLIENT_INPUT_NONE,  /* end-of-file at once */
 	CLIENT_INPUT_BYTES, /* .bytes (borrowed), then end-of-file */

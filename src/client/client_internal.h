@@ -66,6 +66,11 @@ struct client {
 	struct cloche_err failure;
 	void (*on_warning)(const char *text, void *user);
 	void *on_warning_user;
+	struct {
+		char *text, *mark; /* NULL: nothing */
+		void (*fn)(const char *text, void *user);
+		void *user;
+	} once;
 	void (*on_wake)(void *user);
 	void *on_wake_user;
 	char *chunk; /* CLIENT_CHUNK bytes for output */

@@ -271,6 +271,8 @@ struct client *client_free(struct client *c)
 	fd_close(c->wake_fd);
 	pthread_mutex_destroy(&c->lock);
 	free(c->chunk);
+	free(c->once.text);
+	free(c->once.mark);
 	loop_free(c->loop);
 	free(c);
 	return NULL;

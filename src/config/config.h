@@ -113,6 +113,7 @@ int config_ask_whole(struct config *c, const struct config_key *key, yaml_node_t
 /* Add what a value says, in words. */
 void config_ask_words(struct config *c, struct ask_line *line, yaml_node_t *n);
 int config_ask_flag(struct config *c, const struct config_key *key, yaml_node_t *value);
+int config_ask_hide(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_rules(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_env(struct config *c, const struct config_key *key, yaml_node_t *value);
 int config_ask_pass_env(struct config *c, const struct config_key *key, yaml_node_t *value);

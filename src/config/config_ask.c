@@ -6,6 +6,7 @@
 #include "agent/driver.h"
 #include "base/parse.h"
 #include "config/config.h"
+#include "workspace/hide.h"
 
 #include <errno.h>
 #include <sys/resource.h>
@@ -29,6 +30,7 @@ static const struct phrase {
 	{"secrets", "use a masked secret", false},
 	{"connect_to", "send requests elsewhere (HOST:PORT:ADDRESS:PORT)", false},
 	{"allow_write", "change what this machine obeys", false},
+	{"hide", "see what is hidden without this file", false},
 	{"user", "be this user inside", false},
 	{"nested", "make namespaces and mounts inside, which isolates less", false},
 	{"provider", "be made by the provider", false},
@@ -307,6 +309,27 @@ int config_ask_rules(struct config *c, const struct config_key *key, yaml_node_t
 	for (yaml_node_item_t *i = value->data.sequence.items.start;
 		r == 0 && i < value->data.sequence.items.top; i++)
 		r = ask_rule(c, key, config_node(c, *i));
+	return r;
+}
+
+/* Asks for a rule that shows something. */
+static int ask_hide(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	return value->type != YAML_SCALAR_NODE || config_is_from_caller(value) ||
+			       hide_rule_shows(config_scalar(value))
+		       ? config_ask_whole(c, key, value)
+		       : 0;
+}
+
+int config_ask_hide(struct config *c, const struct config_key *key, yaml_node_t *value)
+{
+	int r = 0;
+
+	if (value->type != YAML_SEQUENCE_NODE)
+		return ask_hide(c, key, value);
+	for (yaml_node_item_t *i = value->data.sequence.items.start;
+		r == 0 && i < value->data.sequence.items.top; i++)
+		r = ask_hide(c, key, config_node(c, *i));
 	return r;
 }
 

@@ -206,7 +206,8 @@ size_t config_limit_keys(struct config_key ret[static CONFIG_MAX_KEYS])
 		[OPTION_ASK_NOTHING] = config_ask_nothing,
 		[OPTION_ASK_TIMEOUT] = config_ask_timeout,
 		[OPTION_ASK_NOFILE] = config_ask_nofile,
-		[OPTION_ASK_RULES] = NULL};
+		[OPTION_ASK_RULES] = NULL,
+		[OPTION_ASK_HIDE] = NULL};
 	const struct sandbox_option *o;
 	size_t n = 0;
 
@@ -256,6 +257,8 @@ static int (*config_option_ask(const struct sandbox_option *o))(
 		return config_ask_nofile;
 	case OPTION_ASK_RULES:
 		return config_ask_rules;
+	case OPTION_ASK_HIDE:
+		return config_ask_hide;
 	case OPTION_ASK_WHOLE:
 		break;
 	}

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,14 +26,19 @@ enum {
 	TIDY_MS = 8000, /* for a copy that is told to end, whatever the other machine says */
 };
 
-/* Note the guards of mount i of spec: what this machine obeys does not come back. */
+/* Note the guards of mount i of spec: what this machine obeys does not come back, and what is
+ * hidden does not go there. */
 static int copies_note_guards(struct far_mount *m, const struct room_spec *spec, size_t i)
 {
 	for (size_t k = i + 1; k < spec->mounts_n; k++) {
 		const struct room_mount *guard = &spec->mounts[k];
 
-		if (guard->guard == i + 1 && (guard->ro || guard->hooks || guard->config) &&
-			strv_add(&m->kept, str_from(room_spec_guarded(spec, guard))) < 0)
+		const char *path = guard->guard == i + 1 ? room_spec_guarded(spec, guard) : NULL;
+
+		if (path && guard->hidden && strv_add(&m->hidden, str_from(path)) < 0)
+			return -ENOMEM;
+		if (path && (guard->ro || guard->hooks || guard->config) &&
+			strv_add(&m->kept, str_from(path)) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -85,6 +91,7 @@ void far_copies_done(struct far_copies *f)
 		fd_close(f->mounts[i].dir);
 		fd_close(f->mounts[i].state);
 		strv_free(f->mounts[i].kept);
+		strv_free(f->mounts[i].hidden);
 	}
 	free(f->mounts);
 	free(f->id);
@@ -122,13 +129,16 @@ static int copies_wait(pid_t pid, int pidfd, const struct room_spec *spec)
 	return status;
 }
 
-/* Run cloche-sync for a mount, with what the person keeps as further arguments. out: where its
+/* Run cloche-sync for a mount, with the number of hidden files, these, and what the person keeps as
+ * further arguments. out: where its
  * lines go; -1: nowhere, and it says its sentences itself. */
 static int copies_spawn(const struct far_copies *f, const struct far_mount *m, const char *verb,
 	int sock, int out, pid_t *ret, int *ret_pidfd, struct cloche_err *err)
 {
-	_cleanup_(freep) const char **argv = calloc(5 + strv_count(m->kept), sizeof(*argv));
-	size_t n = 0;
+	size_t hidden = strv_count(m->hidden), n = 0;
+	_cleanup_(freep) const char **argv =
+		calloc(6 + hidden + strv_count(m->kept), sizeof(*argv));
+	char count[16];
 
 	if (!argv)
 		return err_nomem(err);
@@ -136,6 +146,10 @@ static int copies_spawn(const struct far_copies *f, const struct far_mount *m, c
 	argv[n++] = verb;
 	argv[n++] = f->what;
 	argv[n++] = f->id;
+	snprintf(count, sizeof(count), "%zu", hidden);
+	argv[n++] = count;
+	for (size_t i = 0; i < hidden; i++)
+		argv[n++] = m->hidden[i];
 	for (size_t i = 0; m->kept && m->kept[i]; i++)
 		argv[n++] = m->kept[i];
 	return program_start(&(struct program_spawn){.argv = argv,

@@ -11,6 +11,7 @@ struct far_mount {
 	int dir;         /* of this machine, O_PATH */
 	int state;       /* a file of cloche-sync's */
 	char **kept;     /* paths in it that are the person's alone: they do not come back (strv) */
+	char **hidden;   /* the same of files that do not go there either */
 	bool ro;
 };
 

@@ -4,12 +4,12 @@
  * (cloche-recorder). The recorder is started with this channel, the directory of logs and the
  * directory of contents (record/oplog.h, record/blobs.h).
  *
- * BEGIN comes first, then a TREE for each tree that is scanned, then LOOK. The recorder puts the
- * files of the trees on record, or only notes them, and answers with READY. A later LOOK scans them
- * again, if others have put changes of files on record since. The recorder records an EVENT as it
- * is. After ENDED it scans the trees again, records the changes, then the output of the command
- * and the event, and answers with DONE. END does the same a last time; the only answer is the end
- * of the channel.
+ * BEGIN comes first, then a TREE for each tree that is scanned and a HIDE for each file in them
+ * that is not, then LOOK. The recorder puts the files of the trees on record, or only notes them,
+ * and answers with READY. A later LOOK scans them again, if others have put changes of files on
+ * record since. The recorder records an EVENT as it is. After ENDED it scans the trees again,
+ * records the changes, then the output of the command and the event, and answers with DONE. END
+ * does the same a last time; the only answer is the end of the channel.
  *
  * TROUBLE may come at any time: something could not be recorded, and why. */
 
@@ -30,6 +30,7 @@ enum recording_frame {
 	RECORDING_BEGIN = 1, /* struct recording_begin */
 	RECORDING_TREE,      /* struct recording_tree; 1 fd, O_PATH: a directory or a file */
 	RECORDING_LOOK,      /* nothing */
+	RECORDING_HIDE,      /* struct recording_hide */
 	RECORDING_EVENT,     /* struct recording_event */
 	RECORDING_ENDED, /* struct recording_ended; 1 fd if there was output: the log's directory */
 	RECORDING_END,   /* struct recording_event */
@@ -64,6 +65,12 @@ MESSAGE(recording, begin, RECORDING_BEGIN, RECORDING_BEGIN_FIELDS);
 	F(BOOL, layer) /* upper layer of an overlay: a device 0/0 hides the file below */          \
 	F(BOOL, noted) /* files that exist at the start are not recorded */
 MESSAGE_WITH_FD(recording, tree, RECORDING_TREE, RECORDING_TREE_FIELDS);
+
+/* A file that the room does not get: it is not looked at. */
+#define RECORDING_HIDE_FIELDS(F)                                                                   \
+	F(U64, device)                                                                             \
+	F(U64, inode)
+MESSAGE(recording, hide, RECORDING_HIDE, RECORDING_HIDE_FIELDS);
 
 MESSAGE_EMPTY(recording, look, RECORDING_LOOK);
 

@@ -20,6 +20,8 @@ _warn_unused_ int statedir_check(struct cloche_err *err);
 #define STATEDIR_LOGS "state-logs"
 #define STATEDIR_BLOBS "blobs"
 #define STATEDIR_NETLOGS "network-logs"
+/* An empty file for each list of hidden files that a person was told of. */
+#define STATEDIR_HIDDEN "hidden"
 
 /* Open (O_PATH) the directory of the consents or, if it does not exist yet, its nearest parent that
  * exists and that we may search. Return -1 if there is none. */

@@ -23,7 +23,7 @@ static const message_fn ipc_messages[] = {roomctl_exec_message, roomctl_signal_m
 	netconf_withdrawn_message, net_client_message, net_hello_message, net_mint_message,
 	net_cert_message, net_open_message, net_response_message, net_trailers_message,
 	net_end_of_stream_message, net_credit_message, net_event_message, net_ports_message,
-	recording_begin_message, recording_tree_message, recording_event_message,
-	recording_ended_message, recording_done_message, recording_trouble_message,
-	cloche_err_message, net_owner_message, capture_connection_message, capture_asked_message,
-	NULL};
+	recording_begin_message, recording_tree_message, recording_hide_message,
+	recording_event_message, recording_ended_message, recording_done_message,
+	recording_trouble_message, cloche_err_message, net_owner_message,
+	capture_connection_message, capture_asked_message, NULL};

@@ -319,7 +319,8 @@ enum { MAX_PATH = 4095 };
 	F(BOOL, closed)                                                                            \
 	F(BOOL, unobeyed)                                                                          \
 	F(BOOL, hooks)                                                                             \
-	F(BOOL, config)
+	F(BOOL, config)                                                                            \
+	F(BOOL, hidden)
 
 static MESSAGE_TABLE(room_mount, MOUNT_FIELDS, NULL);
 

@@ -59,6 +59,8 @@ struct room_mount {
 			* searched when the room has ended */
 	bool hooks;    /* of a guard: it is a directory in which git looks for hooks */
 	bool config;   /* of a guard: it is a configuration of a repository of git */
+	bool hidden; /* of a guard: it is a file that the room does not get; an empty one lies over
+		      * it. found: by its name alone, nobody has asked for it */
 	/* Of a configuration, not part of messages: the text of the copy that commands may change,
 	 * and the hooks directory that it would name; NULL: none */
 	char *text, *own_hooks;
@@ -69,6 +71,8 @@ struct room_mount {
 #define ROOM_GIT_HOOKS "/run/cloche/hooks"
 #define ROOM_GIT_VIEW ROOM_GIT_HOOKS "/%zu/view"
 #define ROOM_GIT_CONFIG "/run/cloche/config"
+/* What lies over hidden files. */
+#define ROOM_HIDDEN "/run/cloche/hidden"
 
 /* Every limit of options.def, which says what each means; 0: no limit (or the provider's default if
  * there is one). */

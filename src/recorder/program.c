@@ -70,6 +70,16 @@ static bool add_tree(struct program *p, struct chan_frame *f, struct cloche_err 
 	return true;
 }
 
+static bool program_hide(struct program *p, struct str payload)
+{
+	struct recording_hide m;
+
+	if (!recording_get_hide(payload, &m) || p->r.hidden_n == RECORDER_MAX_HIDDEN)
+		return false;
+	p->r.hidden[p->r.hidden_n++] = (struct recorder_hidden){m.device, m.inode};
+	return true;
+}
+
 static bool event(struct program *p, struct chan_frame *f, struct cloche_err *err)
 {
 	struct recording_event m;
@@ -106,6 +116,8 @@ static bool dispatch(struct program *p, struct chan_frame *f, struct cloche_err 
 	switch (f->type) {
 	case RECORDING_TREE:
 		return add_tree(p, f, err);
+	case RECORDING_HIDE:
+		return program_hide(p, f->payload);
 	case RECORDING_LOOK:
 		p->r.exec = 0;
 		(void)!recorder_take(

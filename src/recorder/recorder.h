@@ -13,6 +13,7 @@
 enum {
 	RECORDER_MAX_TREES = 64,
 	RECORDER_MAX_DEPTH = 200,
+	RECORDER_MAX_HIDDEN = 512,
 	RECORDER_MAX_SEEN = 200 * 1000, /* known files */
 	RECORDER_MAX_FILE = 64 << 20,   /* bytes of one file's contents */
 };
@@ -68,6 +69,10 @@ struct recorder {
 
 	struct recorder_tree trees[RECORDER_MAX_TREES];
 	unsigned trees_n;
+	struct recorder_hidden {
+		uint64_t device, inode;
+	} hidden[RECORDER_MAX_HIDDEN];
+	unsigned hidden_n;
 	struct seen *seen;
 	struct {
 		struct tree_taker taker;

@@ -289,6 +289,15 @@ static int look_at(struct walk *w, const struct fswalk_entry *in, struct seen *k
 	return is_new ? entry_of_skip(r, w->path, 0, "it is no file, directory or link", err) : 0;
 }
 
+/* Whether the room does not get the file. */
+static bool is_kept_away(const struct recorder *r, const struct stat *st)
+{
+	for (unsigned i = 0; i < r->hidden_n; i++)
+		if (r->hidden[i].inode == st->st_ino && r->hidden[i].device == st->st_dev)
+			return true;
+	return false;
+}
+
 /* known: as it was seen there before, or NULL. */
 static int look_at_name(
 	struct walk *w, const struct fswalk_entry *in, struct seen *known, struct cloche_err *err)
@@ -302,6 +311,8 @@ static int look_at_name(
 		return note_missed(w->r, up->sight, w->path, 0, "a path in it is too long", err);
 	if (fstatat(in->dir, in->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return is_gone(errno) ? 0 : note_blind(w->r, up->sight, w->path, UNREADABLE, err);
+	if (is_kept_away(w->r, &st))
+		return 0;
 	w->path[up->path_n] = '/';
 	memcpy(w->path + up->path_n + 1, in->name, n + 1);
 	return look_at(w, in, known ? known : seen_find(w->r, w->path), &st, err);

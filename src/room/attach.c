@@ -142,13 +142,29 @@ int attach_again(const struct attach *a, size_t i, bool dir, struct cloche_err *
 		       : attach_tree(a, a->spec->mounts_n, copy, a->spec->mounts[i].also, dir, err);
 }
 
+int attach_guard(const struct target_root *root, int tree, const struct room_spec *spec,
+	const struct room_mount *m, uint64_t attrs, struct cloche_err *err)
+{
+	_cleanup_fd_ int empty = -1;
+
+	if (m->hidden) {
+		empty = target_open(root, ROOM_HIDDEN, false, err);
+		if (empty < 0)
+			return empty;
+		if (!target_is_scratch(root, empty))
+			return err_set(
+				err, E_DENIED, "the room has something else at " ROOM_HIDDEN);
+	}
+	return mount_guard(tree, room_spec_guarded(spec, m), m, empty, attrs, err);
+}
+
 static int attach_mount(struct rootfs *r, size_t i, const struct attach *a, struct cloche_err *err)
 {
 	const struct room_mount *m = &r->spec->mounts[i];
 
 	if (m->guard)
-		return mount_guard(r->sources[m->guard - 1].tree, room_spec_guarded(r->spec, m), m,
-			PARTS_QUIET, err);
+		return attach_guard(
+			a->root, r->sources[m->guard - 1].tree, r->spec, m, PARTS_QUIET, err);
 	if (m->closed && r->sources[i].tree >= 0)
 		attach_closed(r, i, a->root);
 	else if (!m->closed)

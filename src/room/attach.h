@@ -21,6 +21,11 @@ struct attach {
 _warn_unused_ int attach_tree(const struct attach *a, size_t n, int tree, const char *path,
 	bool is_dir, struct cloche_err *err);
 
+/* Mount a guard in its mount, of which this is the tree. attrs: as for mount_clone(). */
+_warn_unused_ int attach_guard(const struct target_root *root, int tree,
+	const struct room_spec *spec, const struct room_mount *m, uint64_t attrs,
+	struct cloche_err *err);
+
 /* When all mounts and guards are in their places: attach what lies over guards of git, which are
  * hooks of ours and copies of configurations. Store in *copies (-1 before) the directory of these
  * copies, if there are any. */

@@ -58,7 +58,7 @@ int mount_clone_opened(int fd, bool apart, uint64_t attrs, const char *name, str
 	return mount_clone(apart ? again : fd, "", attrs, err);
 }
 
-int mount_guard(int mount, const char *path, const struct room_mount *m, uint64_t attrs,
+int mount_guard(int mount, const char *path, const struct room_mount *m, int over, uint64_t attrs,
 	struct cloche_err *err)
 {
 	_cleanup_fd_ int at = fs_open_beneath(mount, path, O_PATH), tree = -1;
@@ -72,7 +72,7 @@ int mount_guard(int mount, const char *path, const struct room_mount *m, uint64_
 			      "sandbox or program is doing that");
 		return r;
 	}
-	tree = mount_clone(at, "", attrs | (m->ro ? MOUNT_ATTR_RDONLY : 0), err);
+	tree = mount_clone(over < 0 ? at : over, "", attrs | (m->ro ? MOUNT_ATTR_RDONLY : 0), err);
 	return tree < 0 ? tree : mount_attach(tree, at, "", m->target, err);
 }
 

@@ -26,9 +26,10 @@ _warn_unused_ int mount_clone_if_there(
 _warn_unused_ int mount_clone_opened(
 	int fd, bool apart, uint64_t attrs, const char *name, struct cloche_err *err);
 
-/* Mount a guard of the spec over itself: m lies at path below the mount that this descriptor leads
- * to. If that is not what was found, the start is refused (INV-NAMED-ONCE). */
-_warn_unused_ int mount_guard(int mount, const char *path, const struct room_mount *m,
+/* Mount over a guard of the spec a copy of `over` or, if that is -1, of itself: m lies at path
+ * below the mount that this descriptor leads to. If that is not what was found, the start is
+ * refused (INV-NAMED-ONCE). */
+_warn_unused_ int mount_guard(int mount, const char *path, const struct room_mount *m, int over,
 	uint64_t attrs, struct cloche_err *err);
 
 /* Map the owners in the tree by that user namespace. Return 0 or -errno. */

@@ -34,6 +34,7 @@ enum option_ask {
 	OPTION_ASK_TIMEOUT, /* a higher value than the default for agents */
 	OPTION_ASK_NOFILE,  /* a higher value than the user's own limit */
 	OPTION_ASK_RULES,   /* all of it, in the words for rules of an allowlist */
+	OPTION_ASK_HIDE,    /* what shows a file that would be hidden */
 };
 
 struct sandbox_option {

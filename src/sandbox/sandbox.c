@@ -13,6 +13,7 @@
 #include "provider/names.h"
 #include "secrets/signing.h"
 #include "secrets/surrogate.h"
+#include "workspace/hide.h"
 #include <cloche/diff.h>
 
 #include <errno.h>
@@ -144,6 +145,18 @@ int sandbox_allow_write(cloche_sandbox *sb, const char *path, cloche_err *err)
 	if (strv_count(sb->opened) >= ROOM_MAX_OPENED)
 		return err_set(err, E_LIMIT, "more than %d --allow-write", ROOM_MAX_OPENED);
 	return strv_add(&sb->opened, str_from(path)) < 0 ? err_nomem(err) : 0;
+}
+
+int sandbox_hide(cloche_sandbox *sb, const char *rule, cloche_err *err)
+{
+	if (!hide_rule_is_good(str_from(rule)))
+		return err_set(err, E_USAGE,
+			"--hide \"%s\": use a name or a path in the workspace, with * and ? for "
+			"what varies, !GLOB, or none",
+			rule);
+	if (strv_count(sb->hidden) >= HIDE_MAX_RULES)
+		return err_set(err, E_LIMIT, "more than %d --hide", HIDE_MAX_RULES);
+	return strv_add(&sb->hidden, str_from(rule)) < 0 ? err_nomem(err) : 0;
 }
 
 int sandbox_set_workdir(cloche_sandbox *sb, const char *dir, cloche_err *err)

@@ -193,6 +193,8 @@ _warn_unused_ int sandbox_set_offline(
 	cloche_sandbox *sb, const char *value, struct cloche_err *err);
 _warn_unused_ int sandbox_set_upstream_dns(
 	cloche_sandbox *sb, const char *value, struct cloche_err *err);
+/* hide: a rule of workspace/hide.h. */
+_warn_unused_ int sandbox_hide(cloche_sandbox *sb, const char *rule, cloche_err *err);
 _warn_unused_ int sandbox_allow_write(
 	cloche_sandbox *sb, const char *value, struct cloche_err *err);
 _warn_unused_ int sandbox_add_tool(cloche_sandbox *sb, const char *value, struct cloche_err *err);

@@ -18,6 +18,7 @@ static const struct {
 	{"mount", "/usr:/mnt:ro", "/usr:/mnt:rx", true},
 	{"volume", "/usr:/mnt:ro", "/usr:/mnt:rx", true},
 	{"allow-write", ".vscode", "a/../b", true},
+	{"hide", "config/*.key", "secrets/", true},
 	{"srt-settings", NULL, "/nonexistent", false},
 	{"workdir", "/tmp", "tmp", false},
 	{"user", "1234:users", "no body", false},

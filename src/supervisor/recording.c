@@ -343,7 +343,15 @@ static int add_tree(struct supervisor *s, const char *path, int fd, bool layer, 
 	return r < 0 ? err_sys(err, -r, "tell the recorder of %s", path) : 0;
 }
 
-/* Add the layer with the changes of the root, and the writable mounts. */
+static int hide_file(struct supervisor *s, const struct room_mount *m, struct cloche_err *err)
+{
+	int r = recording_send_hide(&s->recording.conn.chan,
+		&(struct recording_hide){.device = m->device, .inode = m->inode});
+
+	return r < 0 ? err_sys(err, -r, "tell the recorder of %s", m->source) : 0;
+}
+
+/* Add the layer with the changes of the root, the writable mounts, and what is hidden there. */
 static int add_trees(struct supervisor *s, struct cloche_err *err)
 {
 	int upper, lower, r = 0;
@@ -356,6 +364,8 @@ static int add_trees(struct supervisor *s, struct cloche_err *err)
 
 		if (!m->ro && !m->guard && fstat(m->fd, &st) == 0 && S_ISDIR(st.st_mode))
 			r = add_tree(s, m->target, m->fd, false, false, err);
+		else if (m->hidden)
+			r = hide_file(s, m, err);
 	}
 	return r;
 }

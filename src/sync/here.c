@@ -83,6 +83,14 @@ static int here_blind(struct sync *s, const char *path, enum sync_event event)
 	return n || strlen(path) >= PATH_MAX ? 0 : -ENOMEM;
 }
 
+static bool here_is_hidden(const struct sync *s, const char *path)
+{
+	for (size_t i = 0; i < s->o->hidden_n; i++)
+		if (strcmp(s->o->hidden[i], path) == 0)
+			return true;
+	return false;
+}
+
 static int here_entry(void *user, const struct fswalk_entry *e)
 {
 	struct here_walk *w = user;
@@ -91,7 +99,8 @@ static int here_entry(void *user, const struct fswalk_entry *e)
 	struct sync_facts facts;
 	struct stat st;
 
-	if (sync_is_temporary(e->name) || sync_is_ignored(s, e->path, e->type == DT_DIR))
+	if (sync_is_temporary(e->name) || sync_is_ignored(s, e->path, e->type == DT_DIR) ||
+		here_is_hidden(s, e->path))
 		return 0;
 	sync_pulse(s);
 	if (++w->entries > s->max_entries)

@@ -31,6 +31,9 @@ struct sync_options {
 	const char *id; /* borrowed: of the sandbox, for NAME.from-ID */
 	/* Paths (borrowed, ends with NULL; or NULL) that a pull does not touch, with all below. */
 	char *const *own;
+	/* Files that a push does not see (the same; hidden_n of them). */
+	char *const *hidden;
+	size_t hidden_n;
 	size_t max_entries; /* on each side; 0: SYNC_MAX_ENTRIES */
 	uint64_t max_bytes; /* that a pull fetches; 0: any number */
 	/* Called when the state has to be on the disk before anything else happens; NULL: never. */

@@ -100,6 +100,50 @@ static int finder_record(struct finder *f, const struct fsbroad_item *in, const 
 		       : 1;
 }
 
+/* Reports a file that the room does not get. Returns 1 if it is none. */
+static int finder_hidden(struct finder *f, const struct fsbroad_item *in, int fd, const char *name)
+{
+	char path[PATH_MAX];
+	enum hidden hidden;
+	struct stat st;
+
+	if (!f->calls->hide || fs_join_in(path, sizeof(path), in->path, name) < 0)
+		return 1;
+	hidden = hide_judge(f->calls->hide, path, fd, name);
+	if (hidden == HIDDEN_NOT || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!S_ISREG(st.st_mode))
+		return 1;
+	return f->calls->found(f->calls->user, path, &st,
+		hidden == HIDDEN_BY_RULE ? FIND_HIDDEN_BY_RULE : FIND_HIDDEN_BY_DEFAULT);
+}
+
+/* Looks for what is to be hidden in a directory that is protected as a whole, or not at all. */
+static int finder_push_plain(struct finder *f, const struct fsbroad_item *in, const char *name)
+{
+	const struct fsbroad_item below = {.place = OBEYED_NONE};
+
+	return f->calls->hide ? fsbroad_push(&f->walk, in, name, &below) : 0;
+}
+
+/* Handles an entry that is obeyed. */
+static int finder_obeyed(struct finder *f, const struct fsbroad_item *in, int fd,
+	const struct obeyed *row, const struct fsbroad_entry *e, struct fsbroad_item *below)
+{
+	bool dir = e->type == DT_DIR;
+	int r;
+
+	if (row->protect == OBEYED_NOTHING || !(dir || e->type == DT_REG))
+		return dir ? finder_push_plain(f, in, e->name) : 0;
+	r = finder_found(f, in, fd, e->name, row);
+	below->place = row->below;
+	if (r == 0 && !dir && row->judge == OBEYED_COMMANDS)
+		r = finder_hooks(f, in, fd, e->name);
+	if (r < 0 || !dir)
+		return r;
+	return row->protect == OBEYED_PINNED ? fsbroad_push(&f->walk, in, e->name, below)
+					     : finder_push_plain(f, in, e->name);
+}
+
 /* Handles an entry of a directory that counts as `place`. */
 static int finder_entry(struct finder *f, const struct fsbroad_item *in, int fd,
 	enum obeyed_place place, const struct fsbroad_entry *e)
@@ -107,8 +151,10 @@ static int finder_entry(struct finder *f, const struct fsbroad_item *in, int fd,
 	const struct obeyed *row = obeyed_find(place, str_from(e->name));
 	struct fsbroad_item below = {.place = OBEYED_ANY};
 	bool dir = e->type == DT_DIR;
-	int r = 0;
+	int r = e->type == DT_REG ? finder_hidden(f, in, fd, e->name) : 1;
 
+	if (r <= 0)
+		return r;
 	if (dir && in->flags & FINDER_RECORDS) {
 		r = finder_record(f, in, e->name);
 		if (r != 0)
@@ -116,19 +162,10 @@ static int finder_entry(struct finder *f, const struct fsbroad_item *in, int fd,
 	}
 	if (place == OBEYED_GIT && strcmp(e->name, "worktrees") == 0)
 		below.flags = FINDER_RECORDS;
-	if (!row)
-		return dir && finder_enters(place, e->name)
-			       ? fsbroad_push(&f->walk, in, e->name, &below)
-			       : 0;
-	if (row->protect == OBEYED_NOTHING || !(dir || e->type == DT_REG))
-		return 0;
-	r = finder_found(f, in, fd, e->name, row);
-	below.place = row->below;
-	if (r == 0 && !dir && row->judge == OBEYED_COMMANDS)
-		r = finder_hooks(f, in, fd, e->name);
-	if (r == 0 && dir && row->protect == OBEYED_PINNED)
-		r = fsbroad_push(&f->walk, in, e->name, &below);
-	return r;
+	if (row)
+		return finder_obeyed(f, in, fd, row, e, &below);
+	return dir && finder_enters(place, e->name) ? fsbroad_push(&f->walk, in, e->name, &below)
+						    : 0;
 }
 
 static int finder_dir(struct finder *f, const struct fsbroad_item *in, int fd)

@@ -2,18 +2,26 @@
 #pragma once
 /* Before a room starts: find what has to be protected in a directory that it may write to. */
 
+#include "workspace/hide.h"
 #include <stdbool.h>
 #include <sys/stat.h>
 
 enum {
-	FIND_MAX_DIRS = 1000,         /* directories that are looked into */
-	FIND_MAX_ENTRIES = 20 * 1000, /* names in them */
-	FIND_MAX_DEPTH = 8,           /* below the one that is granted */
+	FIND_MAX_DIRS = 5000,          /* directories that are looked into */
+	FIND_MAX_ENTRIES = 100 * 1000, /* names in them */
+	FIND_MAX_DEPTH = 8,            /* below the one that is granted */
 };
 
 /* How it has to be inside: in its place, or read-only; hooks: and it is a directory in which git
- * looks for them; config: and it is a configuration of a repository. */
-enum find_kind { FIND_PINNED, FIND_READ_ONLY, FIND_HOOKS, FIND_CONFIG };
+ * looks for them; config: and it is a configuration of a repository; hidden: empty. */
+enum find_kind {
+	FIND_PINNED,
+	FIND_READ_ONLY,
+	FIND_HOOKS,
+	FIND_CONFIG,
+	FIND_HIDDEN_BY_DEFAULT,
+	FIND_HIDDEN_BY_RULE,
+};
 
 struct find_calls {
 	/* path is relative to the directory that is searched, st says which file was found.
@@ -24,6 +32,7 @@ struct find_calls {
 	int (*worktree)(void *user, const char *record, const struct stat *st, int file,
 		const char *file_path);
 	void *user;
+	struct hide *hide; /* what is to be hidden; NULL: nothing */
 };
 
 /* Call found for each thing in dir (a descriptor, borrowed) that the table protects, a directory

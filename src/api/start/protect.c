@@ -6,7 +6,9 @@
  * Whoever mounts them finds them there again, and compares: another room may write there too.
  *
  * The records of worktrees that the room does not have are read-only, too (INV-REPOSITORY-WHOLE):
- * git inside would take them for the remains of deleted ones, and remove them. */
+ * git inside would take them for the remains of deleted ones, and remove them.
+ *
+ * Files that the room does not get are guards, too, with something else mounted over them. */
 #include "api/start/protect.h"
 #include "base/fd.h"
 #include "fs/fs.h"
@@ -19,11 +21,14 @@
 #include <sys/stat.h>
 
 /* Leaves some mounts for the user, and for tools. */
-enum { PROTECT_MAX = ROOM_MAX_MOUNTS - 192, PROTECT_MAX_WORKTREES = 64 };
+enum { PROTECT_MAX = ROOM_MAX_MOUNTS - 192, PROTECT_MAX_WORKTREES = 64, HIDE_LEFT = 64 };
 
 static const char crowded[] =
 	"there are more files that this machine obeys (hooks and configurations of git, ...) than "
 	"can be made read-only: some can be changed inside; those are looked at when it ends";
+static const char unsearched[] =
+	"a directory of the sandbox is so large that not all of it was searched for files with "
+	"secrets (.env, ...): those far down in it can be read inside";
 static const char crowded_worktrees[] =
 	"the repository has many linked worktrees elsewhere, so what it knows of all its worktrees "
 	"is read-only inside: git cannot add, remove or use one there; \"git worktree prune\" here "
@@ -80,6 +85,7 @@ struct protector {
 	struct room_spec *room;
 	size_t mount;       /* the mount that is searched */
 	unsigned worktrees; /* elsewhere */
+	bool only_hide;     /* it may not be written to */
 	const char **crowded;
 	struct cloche_err *err;
 };
@@ -117,11 +123,36 @@ static int protect_add(
 	return r;
 }
 
+/* If one of them cannot be hidden, there is no room. */
+static int protect_hide(struct protector *p, const char *path, const struct stat *st, bool found)
+{
+	struct room_mount *m;
+	int r;
+
+	if (p->room->mounts_n >= ROOM_MAX_MOUNTS - HIDE_LEFT) {
+		r = err_set(p->err, E_LIMIT, "%s: there are too many files to hide",
+			p->room->mounts[p->mount].source);
+		err_hint(p->err, "grant less of it, or show some of them: --hide '!NAME'");
+		return r;
+	}
+	r = room_spec_add_guard(p->room, p->mount, path, st, true, p->err);
+	if (r < 0)
+		return r;
+	m = &p->room->mounts[p->room->mounts_n - 1];
+	m->hidden = true;
+	m->found = found;
+	return 0;
+}
+
 static int protect_found(void *user, const char *path, const struct stat *st, enum find_kind kind)
 {
 	struct protector *p = user;
 	_cleanup_(freep) char *source = fs_join(p->room->mounts[p->mount].source, path);
 
+	if (kind == FIND_HIDDEN_BY_DEFAULT || kind == FIND_HIDDEN_BY_RULE)
+		return protect_hide(p, path, st, kind == FIND_HIDDEN_BY_DEFAULT);
+	if (p->only_hide)
+		return 0;
 	if (!source)
 		return err_nomem(p->err);
 	return fs_is_within_any(source, p->room->opened) ? 0 : protect_add(p, path, st, kind);
@@ -226,6 +257,8 @@ static int protect_worktree(
 	bool taken;
 	int r;
 
+	if (p->only_hide)
+		return 0;
 	if (protect_shows(p->sb, file, path, &taken))
 		return 0;
 	if (p->worktrees++ >= PROTECT_MAX_WORKTREES && strchr(record, '/')) {
@@ -244,7 +277,7 @@ int protect_own_file(struct room_spec *ret, size_t mount, int file, struct cloch
 {
 	const struct room_mount *m = &ret->mounts[mount];
 	const char *full = NULL;
-	struct protector p = {NULL, ret, mount, 0, &full, err};
+	struct protector p = {.room = ret, .mount = mount, .crowded = &full, .err = err};
 	char path[PATH_MAX], top[PATH_MAX];
 	const char *rest;
 	struct stat st;
@@ -274,17 +307,28 @@ int protect_own_file(struct room_spec *ret, size_t mount, int file, struct cloch
 int protect_mount(const cloche_sandbox *sb, struct room_spec *ret, size_t mount,
 	const char **ret_crowded, struct cloche_err *err)
 {
-	struct protector p = {sb, ret, mount, 0, ret_crowded, err};
-	const struct find_calls calls = {protect_found, protect_worktree, &p};
 	const struct room_mount *m = &ret->mounts[mount];
+	struct protector p = {.sb = sb,
+		.room = ret,
+		.mount = mount,
+		.only_hide = m->ro,
+		.crowded = ret_crowded,
+		.err = err};
+	_cleanup_(hide_done) struct hide hide = HIDE_INIT(m->fd, sb->hidden);
+	/* What nobody has named was found by its own rules (srt, tools). */
+	const struct find_calls calls = {
+		protect_found, protect_worktree, &p, m->found ? NULL : &hide};
 	_cleanup_(freep) char *source = strdup(m->source);
 	struct stat st;
+	bool cut = false;
 	int r;
 
 	if (!source)
 		return err_nomem(err);
-	if (m->ro || fstat(m->fd, &st) < 0 || !S_ISDIR(st.st_mode))
+	if ((m->ro && m->found) || fstat(m->fd, &st) < 0 || !S_ISDIR(st.st_mode))
 		return 0;
-	r = workspace_find(m->fd, source, &calls, NULL);
+	r = workspace_find(m->fd, source, &calls, &cut);
+	if (cut && calls.hide && !*ret_crowded)
+		*ret_crowded = unsearched;
 	return r == -ENOMEM ? err_nomem(err) : r;
 }

@@ -14,7 +14,8 @@ _warn_unused_ int protect_open(
 _warn_unused_ int protect_own_file(
 	struct room_spec *ret, size_t mount, int file, struct cloche_err *err);
 
-/* Add mounts for what has to be protected in the given mount of ret. Set *ret_crowded, to words
- * for the user, if that takes more mounts than a room can have. */
+/* Add mounts for what has to be protected in the given mount of ret, and for what the room does not
+ * get (sb->hidden). Set *ret_crowded, to words for the user, if that takes more mounts than a room
+ * can have, or if there is more than was searched. E_LIMIT if not all can be hidden. */
 _warn_unused_ int protect_mount(const cloche_sandbox *sb, struct room_spec *ret, size_t mount,
 	const char **ret_crowded, struct cloche_err *err);

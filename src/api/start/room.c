@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/start/room.h"
+#include "api/start/hidden.h"
 #include "api/start/network.h"
 #include "api/start/protect.h"
 #include "base/clock.h"
@@ -278,6 +279,8 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 	if (r == 0)
 		r = start_client(sb, &start, &client, &config_fd, err);
 	ctl_start_done(&start.m);
+	if (r == 0)
+		r = hidden_tell(client, &room, fn, user, err);
 	if (r == 0 && config_fd >= 0)
 		r = network_start(net, client, sb, &logs, config_fd, err);
 	if (r < 0)

@@ -155,10 +155,9 @@ static int put_mount(
 	const struct room_mount *m = &in->spec->mounts[i];
 
 	if (m->guard && !in->sources[i].path)
-		return in->trees[m->guard - 1] < 0
-			       ? 0
-			       : mount_guard(in->trees[m->guard - 1],
-					 room_spec_guarded(in->spec, m), m, 0, err);
+		return in->trees[m->guard - 1] < 0 ? 0
+						   : attach_guard(a->root, in->trees[m->guard - 1],
+							     in->spec, m, 0, err);
 	if (in->trees[i] < 0)
 		return 0;
 	if (m->closed) {

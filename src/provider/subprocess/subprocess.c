@@ -135,6 +135,21 @@ static int check_limits(struct room *room, const struct room_limits *l, struct c
 	return r;
 }
 
+/* What was found by its name alone. Files that somebody wants hidden are refused (add_mounts). */
+static int note_hidden(struct room *room, const struct room_spec *spec, struct cloche_err *err)
+{
+	char text[256];
+	size_t n = 0;
+
+	for (size_t i = 0; i < spec->mounts_n; i++)
+		n += spec->mounts[i].hidden;
+	snprintf(text, sizeof(text),
+		"files are not hidden: provider %s shows all, also %zu that other rooms do not get "
+		"(.env, ...)",
+		room->provider->name, n);
+	return n ? room_add_unenforced(room, text, err) : 0;
+}
+
 static int note_walls(struct room *room, const struct room_spec *spec, struct cloche_err *err)
 {
 	int abi = landlock_abi(), r;
@@ -240,6 +255,8 @@ static int add_mounts(struct plain_args *a, const struct provider *p, const stru
 
 		/* Landlock cannot guard a part of what it opens. What nobody has named is looked
 		 * at by the supervisor at the end. */
+		if (m->hidden && !m->found)
+			return refuse(p, "it cannot hide a file", "leave --hide out", err);
 		r = m->guard && !m->found ? check_nested(p, spec, sources, i, err) : 0;
 		if (r < 0)
 			return r;
@@ -464,6 +481,8 @@ int subprocess_create(const struct provider *p, const struct room_spec *spec, st
 	s->base.gid = getegid();
 	s->id = strdup(spec->id);
 	r = s->id ? note_walls(&s->base, spec, err) : err_nomem(err);
+	if (r == 0)
+		r = note_hidden(&s->base, spec, err);
 	if (r == 0)
 		r = check_limits(&s->base, &spec->limits, err);
 	if (r == 0)
