@@ -26,6 +26,7 @@
 #include "broker/pool.h"
 #include "broker/refuse.h"
 #include "broker/reload.h"
+#include "broker/renew.h"
 #include "broker/response.h"
 #include "broker/stream.h"
 #include "broker/upstream.h"
@@ -57,7 +58,10 @@ void broker_fail(struct broker *b)
 static void gateway_gone(struct broker *b)
 {
 	loop_io_remove(&b->net_io);
-	loop_stop(b->loop, 0);
+	if (renew_holds(b))
+		streams_free(b); /* nobody reads their answers any more */
+	else
+		loop_stop(b->loop, 0);
 }
 
 static void on_frames(struct loop_job *job);
@@ -225,6 +229,10 @@ static int take_order(struct broker *b, struct chan_frame *f)
 		return attribute_answer(b, f->payload) ? 0 : -EPROTO;
 	if (f->type == HELPER_NAMES)
 		return take_names(b, f);
+	if (f->type == HELPER_LOGIN)
+		return renew_on_login(b, f) ? 0 : -EPROTO;
+	if (f->type == HELPER_LOGIN_WRITTEN && f->fds_n == 0)
+		return renew_on_written(b, f->payload) ? 0 : -EPROTO;
 	if (f->type != HELPER_POLICY || f->payload.n > 0 || f->fds_n != 1)
 		return -EPROTO;
 	reload_begin(b, TAKE_FD(f->fds[0]));
@@ -363,6 +371,7 @@ static void tear_down(struct broker *b)
 	reloads_free(b);
 	watch_free(b);
 	github_free(b);
+	renew_free(b);
 	mints_free(b);
 	origins_free(b);
 	attribute_free(b);

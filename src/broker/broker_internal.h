@@ -30,6 +30,7 @@ struct offline;
 struct origin;
 struct origin_probe;
 struct reload;
+struct renewal;
 struct scrubber;
 struct secret_set;
 struct tls_trust;
@@ -46,6 +47,7 @@ struct broker {
 	bool serving;          /* configured and narrowed */
 	bool hello;            /* the gateway has sent HELLO */
 	bool tcp_ports;        /* the gateway knows of ports for plain TCP */
+	bool leaving;          /* the gateway has gone, and a login is still being renewed */
 	bool rest_due;         /* something happened since memory was last given back */
 	struct loop_timer sweep;
 
@@ -56,6 +58,7 @@ struct broker {
 	struct reload *reloads; /* that are under way */
 	struct secret_set *secrets;
 	struct github *github;     /* credentials, a list by `next` */
+	struct renewal *renewals;  /* of logins, a list by `next` */
 	struct aws_accounts *aws;  /* NULL if there are none */
 	struct scrubber *scrubber; /* of secrets; NULL if there is none */
 

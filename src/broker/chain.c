@@ -11,6 +11,7 @@ static const struct filter *const chain[CHAIN_FILTERS] = {
 	[CHAIN_CODINGS] = &filter_codings,
 	[CHAIN_SECRETS] = &filter_secrets,
 	[CHAIN_GITHUB] = &filter_github,
+	[CHAIN_RENEW] = &filter_renew,
 	[CHAIN_SCRUB] = &filter_scrub,
 };
 

@@ -28,6 +28,7 @@ enum chain_place {
 	CHAIN_CODINGS,   /* removes the content codings of an answer: codings.c */
 	CHAIN_SECRETS,   /* replaces surrogates by values: secrets.c */
 	CHAIN_GITHUB,    /* tokens of GitHub Apps, and what they may reach: github.c */
+	CHAIN_RENEW,     /* tokens of logins that are renewed: renew.c */
 	CHAIN_SCRUB,     /* replaces values by surrogates: scrubbing.c */
 	CHAIN_FILTERS,
 	CHAIN_COUNTED = CHAIN_SCRUB,
@@ -83,7 +84,7 @@ struct filter {
 
 /* The filters, each in the file that the enum names. */
 extern const struct filter filter_websocket, filter_aws, filter_bodies, filter_codings,
-	filter_secrets, filter_github, filter_scrub;
+	filter_secrets, filter_github, filter_renew, filter_scrub;
 
 /* Run the operation of that name of all filters, or of all active ones. */
 _warn_unused_ int chain_judge_head(struct stream *s, size_t *ret_whole);

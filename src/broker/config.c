@@ -9,10 +9,12 @@
 #include "broker/broker_internal.h"
 #include "broker/github.h"
 #include "broker/offline.h"
+#include "broker/renew.h"
 #include "github/app.h"
 #include "http/msg.h"
 #include "ipc/chan.h"
 #include "ipc/netconf.h"
+#include "login/login.h"
 #include "loop/loop.h"
 #include "netlog/netlog.h"
 #include "policy/allowlist.h"
@@ -111,6 +113,37 @@ static int take_github_app(struct broker *b, struct str payload)
 	r = add_github_app(b, &m);
 	strv_free(m.repositories);
 	strv_free(m.scopes);
+	return r;
+}
+
+static int take_login(struct broker *b, struct str payload)
+{
+	_cleanup_(login_freep) struct login *login = NULL;
+	struct netconf_login m;
+	struct login_spec spec;
+	size_t member = 0, n = secret_set_count(b->secrets);
+	int r;
+
+	if (!netconf_get_login(payload, &m))
+		return malformed(b);
+	spec = (struct login_spec){.file = m.file,
+		.token = m.token,
+		.refresh = m.refresh,
+		.expires = m.expires,
+		.url = m.url,
+		.client_id = m.client_id,
+		.client_secret = m.client_secret,
+		.form = m.form,
+		.again = m.again};
+	while (member < n &&
+		!str_eq(str_from(secret_set_get(b->secrets, member)->spec.name), m.name))
+		member++;
+	r = member < n ? login_new(&spec, &login, b->err) : malformed(b);
+	if (r == 0 && renew_add(b, login, member, m.number, m.expires_msec) < 0)
+		r = err_nomem(b->err);
+	if (r == 0)
+		(void)TAKE_PTR(login);
+	message_done(netconf_login_message(), &m);
 	return r;
 }
 
@@ -259,6 +292,8 @@ static int config_take(struct broker *b, struct chan_frame *f)
 		return take_secret(b, f->payload);
 	case NETCONF_GITHUB_APP:
 		return take_github_app(b, f->payload);
+	case NETCONF_LOGIN:
+		return take_login(b, f->payload);
 	case NETCONF_CONNECT_TO:
 		return take_override(b, f->payload);
 	case NETCONF_UPSTREAM_CA:

@@ -22,7 +22,7 @@ static int set_head(struct stream *s, const struct fetch_request *m)
 	int r = http_head_set_request(&s->head, m->method, STR("https"), host_str(m->host),
 		m->port == 443 ? 0 : m->port, m->target);
 
-	if (r == 0)
+	if (r == 0 && m->authorization.n > 0)
 		r = http_fields_add(f, STR("Authorization"), m->authorization);
 	if (r == 0)
 		r = http_fields_add(f, STR("User-Agent"), STR("cloche"));
@@ -88,8 +88,8 @@ int fetch_start(struct fetch *f, struct broker *b, const struct fetch_request *m
 	f->complete = false;
 	f->status = 0;
 	f->error[0] = '\0';
-	s->secret = true;     /* the authorization */
-	s->idempotent = true; /* sending it twice only makes another token */
+	s->secret = true; /* the authorization, or the body */
+	s->idempotent = !m->once;
 	f->stream = s;
 	s->fetch = f;
 	if (set_head(s, m) < 0 || loop_timer_set(b->loop, &f->late, clock_mono_usec() + FETCH_USEC,

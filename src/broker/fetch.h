@@ -25,11 +25,12 @@ struct fetch {
 
 /* Everything is borrowed for the time of the call. */
 struct fetch_request {
-	struct str method, target, authorization, body;
+	struct str method, target, authorization, body; /* authorization may be empty */
 	const struct host *host;
 	uint16_t port;
 	const struct str (*headers)[2];
 	size_t n_headers;
+	bool once; /* sending it twice would do harm */
 };
 
 /* Start the request. Return 0, and f->done() is called later; or -ENOMEM. */

@@ -23,6 +23,7 @@
 #include "broker/origin.h"
 #include "broker/pool.h"
 #include "broker/refuse.h"
+#include "broker/renew.h"
 #include "broker/stream.h"
 #include "broker/upstream.h"
 #include "broker/watch.h"
@@ -228,6 +229,7 @@ static int replace(struct reload *r)
 	watch_judge_again(b);
 	origin_close_probes(b);
 	github_judge_again(b);
+	renew_judge_again(b);
 	allowlist_free(was);
 	broker_flush_later(b);
 	tell_supervisor(r, m.rules);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation (INV-SECRET-SCOPE): surrogates in the headers of a request are replaced by
  * the values that they stand for, if the request is in their scope and goes over verified TLS.
- * Foreign credentials are removed. If the token of a GitHub App is not there yet, the request waits
- * for it and is prepared again. */
+ * Foreign credentials are removed. If the token of a GitHub App is not there yet, or that of a
+ * login is at its end, the request waits for a new one and is prepared again. */
 #include "broker/broker_internal.h"
 #include "broker/chain.h"
 #include "broker/github.h"
 #include "broker/log.h"
 #include "broker/refuse.h"
+#include "broker/renew.h"
 #include "broker/stream.h"
 #include "secrets/replace.h"
 
@@ -61,8 +62,10 @@ static int secrets_apply_edits(struct stream *s, const struct replace_result *re
 static int secrets_use(
 	struct stream *s, const struct replace_result *result, struct cloche_err *err)
 {
-	int r = github_take(s, result->unknown, result->live, result->several_live);
+	int r = renew_take(s, result->unknown, result->renewable);
 
+	if (r == 0)
+		r = github_take(s, result->unknown, result->live, result->several_live);
 	if (r != 0)
 		return r < 0 ? err_nomem(err) : r;
 	if (secrets_log_notes(s, result) < 0)
@@ -105,6 +108,7 @@ static int secrets_prepare(struct stream *s)
 	int r;
 
 	github_expire(s->broker);
+	renew_expire(s->broker);
 	if (secret_set_count(s->broker->secrets) == 0)
 		return 0;
 	r = secrets_put(s, &err);

@@ -123,6 +123,7 @@ static int github_prepare(_unused_ struct stream *s)
 	return 0;
 }
 const struct filter filter_github = {.judge_head = github_head, .prepare = github_prepare};
+const struct filter filter_renew = {0};
 
 static bool scrub_data(struct stream *s, struct str bytes)
 {

@@ -27,6 +27,7 @@ struct client_start {
 				       * generated; if init_path is NULL, the supervisor finds it */
 	const int *record_dirs; /* directories of logs and of contents, for a full record; borrowed
 				 * for client_new; NULL: none */
+	const int *login_dirs;  /* one for each of m.logins; borrowed for client_new */
 };
 
 /* Start a supervisor and queue START; do not wait for anything. If room->net is

@@ -113,7 +113,7 @@ static int start_supervisor(
 
 static int send_start(struct client *c, const struct client_start *start, int config_fd)
 {
-	int fds[3], n = 0;
+	int fds[3 + CTL_MAX_LOGINS], n = 0;
 	_cleanup_(buf_donep) struct buf room = BUF_INIT(CTL_MAX_ROOM);
 	struct wire_out w = wire_out(&room);
 	struct ctl_start m = start->m;
@@ -127,6 +127,8 @@ static int send_start(struct client *c, const struct client_start *start, int co
 		fds[n++] = config_fd;
 	for (int i = 0; m.recorded && i < 2; i++)
 		fds[n++] = start->record_dirs[i];
+	for (size_t i = 0; i < CTL_MAX_LOGINS && i < strv_count(m.logins); i++)
+		fds[n++] = start->login_dirs[i];
 	room_spec_put(&w, start->room);
 	if (w.error < 0)
 		return w.error;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ipc/control.h"
 #include "base/jsonout.h"
+#include "base/strv.h"
 
 /* As shells and timeout(1) have it. */
 enum { EXIT_TIMEOUT = 124, EXIT_SIGNAL = 128 };
@@ -31,7 +32,7 @@ void ctl_start_done(struct ctl_start *m)
 
 unsigned ctl_start_fds(const struct ctl_start *m)
 {
-	return (m->gateway ? 1U : 0U) + (m->recorded ? 2U : 0U);
+	return (m->gateway ? 1U : 0U) + (m->recorded ? 2U : 0U) + (unsigned)strv_count(m->logins);
 }
 
 int ctl_send_start(struct chan *c, const struct ctl_start *m, const int *fds)

@@ -47,9 +47,10 @@
 #include "ipc/exec.h"
 #include "ipc/recording.h"
 #include "ipc/rundir.h"
+#include <linux/limits.h>
 
 enum {
-	CTL_VERSION = 10,
+	CTL_VERSION = 11,
 	CTL_FD = 3, /* the owner's channel in the supervisor */
 	/* After that follow descriptors of what is granted: the directory that is the room's root,
 	 * if one is, and the sources of mounts in their order, except guards. */
@@ -58,6 +59,7 @@ enum {
 	CTL_MAX_TEXT = 4096,
 	CTL_MAX_ROOM = 512 * 1024, /* encoded room */
 	CTL_MAX_LABELS = 64,
+	CTL_MAX_LOGINS = 4,
 	CTL_MAX_LABEL = 512, /* "key=value" */
 	CTL_MAX_CONFIG = 64 * 1024,
 	CTL_MAX_NOTE = 448 * 1024,
@@ -69,7 +71,8 @@ enum {
 enum ctl_frame {
 	/* client -> supervisor */
 	CTL_START = 1, /* struct ctl_start; 1 fd if .gateway: the broker's configuration socket;
-			* 2 fds if .recorded: directories of logs and of contents */
+			* 2 fds if .recorded: directories of logs and of contents; 1 fd for each of
+			* .logins: the directory of its file */
 	CTL_ATTACH,    /* struct ctl_attach */
 	CTL_EXEC,      /* struct ctl_exec; an fd for each stdio that says CTL_STDIO_FD, in order */
 	CTL_SIGNAL,    /* struct ctl_signal */
@@ -144,6 +147,8 @@ enum ctl_reason {
 	F(BOOL, recorded)    /* by cloche-recorder (ipc/recording.h) */                            \
 	F(U64, record_limit) /* bytes of contents; 0: a default */                                 \
 	F(ENUM, record_sync, oplog_sync, OPLOG_SYNC_END_)                                          \
+	/* names of files with logins that the broker may renew */                                 \
+	F(STRV, logins, .max_n = CTL_MAX_LOGINS, .max = NAME_MAX)                                  \
 	/* "sandbox-" and 21 of [a-z0-9]; NULL or empty: the supervisor chooses */                 \
 	F(Z, id, .max = CTL_ID_MAX)                                                                \
 	F(Z, name, .max = CTL_MAX_NAME)     /* NULL or empty: none */                              \

@@ -6,6 +6,9 @@ MESSAGE_TABLE(helper_counted, HELPER_COUNTED_FIELDS, NULL);
 MESSAGE_TABLE(helper_replaced, HELPER_REPLACED_FIELDS, NULL);
 MESSAGE_TABLE(helper_who, HELPER_WHO_FIELDS, NULL);
 MESSAGE_TABLE(helper_owner, HELPER_OWNER_FIELDS, NULL);
+MESSAGE_TABLE(helper_login_open, HELPER_LOGIN_OPEN_FIELDS, NULL);
+MESSAGE_TABLE(helper_login, HELPER_LOGIN_FIELDS, NULL);
+MESSAGE_TABLE(helper_login_end, HELPER_LOGIN_END_FIELDS, NULL);
 
 int helper_send_listeners(
 	struct chan *c, const struct helper_listeners *m, const int fds[HELPER_SOCKETS])

@@ -14,6 +14,11 @@
  * The broker, which cannot open files, may ask whether the host's name resolution has changed. The
  * supervisor answers only if it has changed since the last answer.
  *
+ * Nor can it open or replace the file of a person's login whose token it renews. The supervisor,
+ * which has the directory of each, sends the file, to be read, and an empty one for what shall take
+ * its place. It reads neither. From LOGIN to LOGIN_END no other sandbox of this machine gets that
+ * login. LOGIN_END with .write is answered.
+ *
  * A helper sends READY once, when it has dropped its rights and is ready to serve, or FAILED once,
  * and then ends. The supervisor may send LISTENERS before it has read READY. End-of-file towards a
  * helper means: end at once. End-of-file from a helper that did not send FAILED means that it
@@ -34,12 +39,16 @@ enum helper_frame {
 	HELPER_POLICY,        /* supervisor -> broker: 1 fd, a client's socket */
 	HELPER_OWNER,         /* supervisor -> broker: struct helper_owner */
 	HELPER_NAMES,         /* supervisor -> broker: 2 read-only fds, resolv.conf and hosts */
+	HELPER_LOGIN, /* supervisor -> broker: struct helper_login; without a problem 2 fds */
+	HELPER_LOGIN_WRITTEN, /* supervisor -> broker: struct helper_login */
 	HELPER_READY = 16,    /* helper -> supervisor: nothing */
 	HELPER_FAILED,        /* helper -> supervisor: an error */
 	HELPER_COUNTED,       /* broker -> supervisor: struct helper_counted */
 	HELPER_WHO,           /* broker -> supervisor: struct helper_who */
 	HELPER_NAMES_CHANGED, /* broker -> supervisor: nothing; asks whether they have changed */
 	HELPER_REPLACED,      /* broker -> supervisor: struct helper_replaced, the new policy */
+	HELPER_LOGIN_OPEN,    /* broker -> supervisor: struct helper_login_open */
+	HELPER_LOGIN_END,     /* broker -> supervisor: struct helper_login_end */
 };
 
 /* Listening sockets of the room's network, or the channel that its connections come over; at most
@@ -89,6 +98,23 @@ MESSAGE(helper, who, HELPER_WHO, HELPER_WHO_FIELDS);
 	F(U32, number)                                                                             \
 	F(PART, owner, net_owner)
 MESSAGE(helper, owner, HELPER_OWNER, HELPER_OWNER_FIELDS);
+
+/* number: of the login, from 0 on. */
+#define HELPER_LOGIN_OPEN_FIELDS(F) F(U8, number)
+MESSAGE(helper, login_open, HELPER_LOGIN_OPEN, HELPER_LOGIN_OPEN_FIELDS);
+
+/* problem: 0, or an errno. EAGAIN: another sandbox renews it now; ESTALE: somebody else has changed
+ * the file since LOGIN, and it stays as it is. */
+#define HELPER_LOGIN_FIELDS(F)                                                                     \
+	F(U8, number)                                                                              \
+	F(U32, problem)
+MESSAGE_WITH_FDS(helper, login, HELPER_LOGIN_FIELDS);
+
+/* write: the second file of LOGIN is complete and takes the place of the first. */
+#define HELPER_LOGIN_END_FIELDS(F)                                                                 \
+	F(U8, number)                                                                              \
+	F(BOOL, write)
+MESSAGE(helper, login_end, HELPER_LOGIN_END, HELPER_LOGIN_END_FIELDS);
 
 /* fds[i] is used (borrowed) if bit i of present is set. Return 0 or -errno. */
 _warn_unused_ int helper_send_listeners(

@@ -26,6 +26,7 @@ enum {
 	NETCONF_MAX_PATTERNS = 256,
 	NETCONF_MAX_REPOSITORIES = 500,
 	NETCONF_MAX_PATTERN = 512,
+	NETCONF_MAX_LOGIN_NAMES = 8,
 	NETCONF_MAX_PROXY = 4096,
 	/* Longer texts do not fit into a line of the log, and more of them would take too much
 	 * memory. */
@@ -56,6 +57,7 @@ enum netconf_frame {
 	NETCONF_QUESTION,  /* broker -> client: struct netconf_question */
 	NETCONF_WITHDRAWN, /* broker -> client: struct netconf_withdrawn */
 	NETCONF_PROXY = 32, /* client -> broker: struct netconf_proxy */
+	NETCONF_LOGIN,      /* client -> broker: struct netconf_login, behind its secret */
 };
 
 #define NETCONF_ALLOWLIST_FIELDS(F)                                                                \
@@ -90,6 +92,23 @@ MESSAGE(netconf, secret, NETCONF_SECRET, NETCONF_SECRET_FIELDS);
 	F(STRV, scopes, .max_n = NETCONF_MAX_PATTERNS, .max = NETCONF_MAX_PATTERN)                 \
 	F(BOOL, allow_foreign)
 MESSAGE(netconf, github_app, NETCONF_GITHUB_APP, NETCONF_GITHUB_APP_FIELDS);
+
+/* The secret of this name is the access token of a login, which the broker renews (login/login.h).
+ * Free it with message_done(). */
+#define NETCONF_LOGIN_FIELDS(F)                                                                    \
+	F(STR, name, .max = NETCONF_MAX_NAME)                                                      \
+	F(U8, number)        /* of the supervisor's directories (HELPER_LOGIN_OPEN) */             \
+	F(U64, expires_msec) /* of the secret, since 1970; 0: not known */                         \
+	F(Z, file, .max = NETCONF_MAX_PATTERN)                                                     \
+	F(STRV, token, .max_n = NETCONF_MAX_LOGIN_NAMES, .max = NETCONF_MAX_NAME)                  \
+	F(STRV, refresh, .max_n = NETCONF_MAX_LOGIN_NAMES, .max = NETCONF_MAX_NAME)                \
+	F(STRV, expires, .max_n = NETCONF_MAX_LOGIN_NAMES, .max = NETCONF_MAX_NAME)                \
+	F(Z, url, .max = NETCONF_MAX_PATTERN)                                                      \
+	F(Z, client_id, .max = NETCONF_MAX_NAME)                                                   \
+	F(OPTIONAL, client_secret, .max = NETCONF_MAX_NAME)                                        \
+	F(BOOL, form)                                                                              \
+	F(OPTIONAL, again, .max = NETCONF_MAX_NAME)
+MESSAGE(netconf, login, NETCONF_LOGIN, NETCONF_LOGIN_FIELDS);
 
 #define NETCONF_CONNECT_TO_FIELDS(F)                                                               \
 	F(STR, host, .max = NETCONF_MAX_PATTERN)                                                   \

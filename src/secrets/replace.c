@@ -4,7 +4,8 @@
  * order, and the first one in which a candidate's surrogate is found is the one that goes out. Real
  * values are written into buffers that have their full size from the start, so growing never leaves
  * a copy in freed memory, and that are wiped in the end. A surrogate is as long as its value,
- * except for a live secret: growth() counts the difference for each time that it may occur. */
+ * except for one that is live or renewable: growth() counts the difference for each time that it
+ * may occur. */
 #include "secrets/replace.h"
 
 #include "base/base64.h"
@@ -54,6 +55,8 @@ static void note_live(const struct group *g, const struct masked_secret *m)
 {
 	if (!m->known) {
 		g->res->unknown = m;
+	} else if (m->renewable) {
+		g->res->renewable = m;
 	} else if (m->live) {
 		g->res->several_live |= g->res->live && g->res->live != m;
 		g->res->live = m;

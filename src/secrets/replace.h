@@ -69,7 +69,8 @@ struct replace_result {
 	/* Live secrets (secret_set.h) that were put in, or NULL. unknown: its value is not known
 	 * yet, so the edits must not be used before it is. live: its value is known. */
 	const struct masked_secret *unknown, *live;
-	bool several_live; /* `live` is only one of them */
+	bool several_live;                     /* `live` is only one of them */
+	const struct masked_secret *renewable; /* one that was put in, and whose value is known */
 };
 
 /* Work out the edits; at most 1024 headers. Return 0, or -ENOMEM or -E2BIG: the request must not

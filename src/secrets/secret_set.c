@@ -324,6 +324,11 @@ int secret_set_add_live(struct secret_set *set, const struct secret_spec *spec, 
 	return r;
 }
 
+void secret_set_may_renew(struct secret_set *set, size_t i)
+{
+	set->v[i]->renewable = true;
+}
+
 int secret_set_renew(struct secret_set *set, size_t i, struct secret *value, struct cloche_err *err)
 {
 	_cleanup_(secret_freep) struct secret *taken = value;

@@ -67,9 +67,11 @@ _warn_unused_ int secret_set_add(struct secret_set *set, const struct secret_spe
  * look like `example`, which is not kept. `surrogate` as above. */
 _warn_unused_ int secret_set_add_live(struct secret_set *set, const struct secret_spec *spec,
 	struct str example, struct str surrogate, struct cloche_err *err);
-/* Give the live member at index i a value (taken; it may have another length than the surrogate),
- * or none again (NULL). Return 0, or negative if the value cannot be masked or collides with a
- * surrogate; the member's value is unknown then. */
+/* Let the value of the member at index i, which was added with one, be renewed. */
+void secret_set_may_renew(struct secret_set *set, size_t i);
+/* Give the live or renewable member at index i a value (taken; it may have another length than the
+ * surrogate), or none again (NULL). Return 0, or negative if the value cannot be masked or collides
+ * with a surrogate; the member's value is unknown then. */
 _warn_unused_ int secret_set_renew(
 	struct secret_set *set, size_t i, struct secret *value, struct cloche_err *err);
 
@@ -82,11 +84,12 @@ _warn_unused_ int secret_set_settle(struct secret_set *set, const uint8_t key[SH
 /* One member; all of it borrowed from the set. */
 struct masked_secret {
 	struct secret_spec spec;
-	struct secret *value; /* live and not known: a stand-in that means nothing */
-	struct secret *last;  /* live: the value before, which may still be valid; or NULL */
+	struct secret *value; /* not known: a stand-in that means nothing */
+	struct secret *last;  /* the value before, which may still be valid; or NULL */
 	struct str surrogate;
-	bool live;  /* see secret_set_add_live() */
-	bool known; /* the value is real */
+	bool live;      /* see secret_set_add_live() */
+	bool renewable; /* see secret_set_may_renew() */
+	bool known;     /* the value is real */
 };
 
 size_t secret_set_count(const struct secret_set *set);

@@ -10,7 +10,8 @@
  *
  * At the end the gateway is stopped first. The broker then reads and logs the gateway's last
  * messages, and ends when its own channel closes. Each has HELPERS_GRACE before it is killed. A
- * gateway that is not ready yet has served no connection and is killed at once. */
+ * gateway that is not ready yet has served no connection and is killed at once. A broker that
+ * renews a login (login.c) ends by itself when it has written that down, and has longer. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/program.h"
@@ -33,6 +34,7 @@ enum {
 	EXPLAIN_MS = 300,
 };
 #define HELPERS_GRACE (2 * USEC_PER_SEC)
+#define LOGIN_GRACE (10 * USEC_PER_SEC)
 #define COUNTS_PATIENCE (500 * USEC_PER_MSEC)
 /* Longer than a trivial command takes, and shorter than the start of a program with a TLS
  * library. */
@@ -142,6 +144,14 @@ static bool helpers_find_owner(
 	return room_find_owner(s->room, (void *)&client, (void *)&server, ret);
 }
 
+/* Send what was queued. Returns as read_frame. */
+static int helpers_answered(struct helper *h, int r)
+{
+	if (r == 0)
+		r = conn_flush(&h->conn);
+	return r < 0 ? r : 1;
+}
+
 /* Returns as read_frame. */
 static int tell_owner(struct helper *h, struct str payload)
 {
@@ -149,7 +159,6 @@ static int tell_owner(struct helper *h, struct str payload)
 	struct room_owner owner;
 	struct helper_who m;
 	struct helper_owner answer = {0};
-	int r;
 
 	if (!helper_get_who(payload, &m) || m.client.family == 0)
 		return -EPROTO;
@@ -159,10 +168,7 @@ static int tell_owner(struct helper *h, struct str payload)
 			.name = str_from(owner.name),
 			.program = str_from(owner.program)};
 	}
-	r = helper_send_owner(&h->conn.chan, &answer);
-	if (r == 0)
-		r = conn_flush(&h->conn);
-	return r < 0 ? r : 1;
+	return helpers_answered(h, helper_send_owner(&h->conn.chan, &answer));
 }
 
 /* Return whether the file has changed since `seen`, and update `seen`. */
@@ -234,12 +240,22 @@ static int read_frame(struct helper *h)
 		r = took_policy(h, f.payload);
 	else if (broker && f.type == HELPER_WHO)
 		r = tell_owner(h, f.payload);
+	else if (broker && f.type == HELPER_LOGIN_OPEN)
+		r = helpers_answered(h, logins_open(h->sup, &h->conn.chan, f.payload));
+	else if (broker && f.type == HELPER_LOGIN_END)
+		r = helpers_answered(h, logins_end(h->sup, &h->conn.chan, f.payload));
 	else if (broker && f.type == HELPER_NAMES_CHANGED)
 		r = send_names(h) < 0 ? -EPIPE : 1;
 	else
 		r = -EPROTO;
 	chan_frame_done(&f);
 	return r;
+}
+
+static void let_broker_go(struct supervisor *s)
+{
+	if (!logins_are_open(s))
+		conn_close(&s->net.helpers[HELPER_BROKER].conn);
 }
 
 static void helpers_on_chan(struct loop_io *io, uint32_t events)
@@ -268,7 +284,7 @@ static void helpers_on_death(struct loop_io *io, uint32_t events)
 	conn_close(&h->conn);
 	h->status = child_reap(&h->child);
 	if (h == &s->net.helpers[HELPER_GATEWAY])
-		conn_close(&s->net.helpers[HELPER_BROKER].conn);
+		let_broker_go(s);
 	if (s->state == SUP_UP || s->state == SUP_ENDING)
 		failed(h);
 	sandbox_check_end(s);
@@ -414,7 +430,7 @@ int helpers_watch(struct supervisor *s, struct cloche_err *err)
 	return r < 0 ? err_sys(err, -r, "watch the room's network") : 0;
 }
 
-static void allow_grace(struct supervisor *s);
+static void allow_grace(struct supervisor *s, uint64_t usec);
 
 /* A late gateway is no reason to cut the broker short, which still has to log. */
 static void on_helpers_late(struct loop_timer *t)
@@ -422,14 +438,19 @@ static void on_helpers_late(struct loop_timer *t)
 	struct supervisor *s = container_of(t, struct supervisor, net.patience);
 	bool gateway = s->net.helpers[HELPER_GATEWAY].child.pid > 0;
 
+	if (!gateway && logins_are_open(s) && !s->net.logins_late) {
+		s->net.logins_late = true;
+		allow_grace(s, LOGIN_GRACE);
+		return;
+	}
 	child_kill(&s->net.helpers[gateway ? HELPER_GATEWAY : HELPER_BROKER].child);
 	if (gateway)
-		allow_grace(s);
+		allow_grace(s, HELPERS_GRACE);
 }
 
-static void allow_grace(struct supervisor *s)
+static void allow_grace(struct supervisor *s, uint64_t usec)
 {
-	if (loop_timer_in(s->loop, &s->net.patience, HELPERS_GRACE, on_helpers_late) == 0)
+	if (loop_timer_in(s->loop, &s->net.patience, usec, on_helpers_late) == 0)
 		return;
 	for (int i = 0; i < HELPERS_N; i++)
 		child_kill(&s->net.helpers[i].child);
@@ -449,10 +470,10 @@ void helpers_stop(struct supervisor *s)
 		child_kill(&gateway->child);
 	conn_close(&gateway->conn);
 	if (gateway->child.pid <= 0)
-		conn_close(&s->net.helpers[HELPER_BROKER].conn);
+		let_broker_go(s);
 	if (helpers_gone(s))
 		return;
-	allow_grace(s);
+	allow_grace(s, HELPERS_GRACE);
 }
 
 bool helpers_gone(const struct supervisor *s)

@@ -467,6 +467,8 @@ static int start_programs(
 {
 	int r = s->start.recorded ? recording_start(s, fds + s->start.gateway, err) : 0;
 
+	if (r == 0)
+		r = logins_take(s, fds + s->start.gateway + (s->start.recorded ? 2 : 0), err);
 	return r == 0 && s->start.gateway ? helpers_start(s, fds[0], ret_ca_fd, err) : r;
 }
 

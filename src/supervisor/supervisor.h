@@ -181,6 +181,15 @@ struct tasks {
 	bool pids_refused_seen;
 };
 
+/* The file of a person's login (login.c). */
+struct login_place {
+	int dir;          /* its directory */
+	const char *name; /* of START */
+	/* While the broker has it, else -1: the locked directory, and what may replace the file. */
+	int lock, fresh;
+	struct stat seen; /* the file as the broker got it */
+};
+
 /* Gateway and broker, and what they are given (helpers.c). */
 struct network {
 	struct helper helpers[HELPERS_N];
@@ -190,7 +199,10 @@ struct network {
 	int listeners[ROOM_LISTENERS]; /* of the room, until the gateway has them, else -1 */
 	struct knock knocks[ROOM_LISTENERS];
 	struct loop_timer gateway_due;
-	struct loop_timer patience;   /* for their end */
+	struct loop_timer patience; /* for their end */
+	struct login_place logins[CTL_MAX_LOGINS];
+	size_t logins_n;
+	bool logins_late;             /* the end waits longer, since the broker has one of them */
 	struct helper_counted counts; /* the broker's last answer */
 	struct loop_timer counts_late;
 	/* The policy, if it has replaced that of START. */
@@ -525,6 +537,19 @@ void sync_room_dead(struct supervisor *s);
 /* --- sample.c: peaks that the kernel does not record --- */
 /* Read the room's usage from time to time as long as the room lives. */
 void sample_start(struct supervisor *s);
+
+/* --- login.c: files of logins that the broker renews --- */
+/* Keep the directories of START (borrowed), one for each of its logins. */
+_warn_unused_ int logins_take(struct supervisor *s, const int *fds, struct cloche_err *err);
+/* Return whether the broker has one of them: it may be the only one who knows a new token. */
+bool logins_are_open(const struct supervisor *s);
+/* Take a LOGIN_OPEN or a LOGIN_END and queue the answer. Return 0 or -errno. */
+_warn_unused_ int logins_open(struct supervisor *s, struct chan *c, struct str payload);
+_warn_unused_ int logins_end(struct supervisor *s, struct chan *c, struct str payload);
+/* What they do with one file. Return 0 or an errno. */
+_warn_unused_ int login_place_open(struct login_place *p, int *ret_file);
+_warn_unused_ int login_place_replace(struct login_place *p);
+void login_place_close(struct login_place *p);
 
 /* --- helpers.c: gateway and broker --- */
 /* Start the broker. *ret_ca_fd is the pipe with the certificates (owned by the caller). config_fd
