@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "login/login.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,9 +50,9 @@ struct agent_key {
 	char *base_url;   /* the caller's variable with another URL of the API; or NULL */
 	char **withhold;  /* variables that must not be set in the room beside it */
 	char **arguments; /* the agent's arguments if this is its credential */
-	/* A file of JSON in the person's home that has it after a login, below these members, and
-	 * when it expires (milliseconds since 1970); or NULL. */
-	char *login_file, **login_token, **login_expires;
+	/* The file in the person's home that has it after a login; .file is NULL if there is none.
+	 */
+	struct login_spec login;
 };
 
 /* A file with which a new home begins; its path is below the home. */

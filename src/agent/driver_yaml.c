@@ -331,12 +331,25 @@ static int yaml_walk(
 	return r;
 }
 
-static const struct driver_key login_keys[] = {
-	{"file", yaml_path, offsetof(struct agent_key, login_file)},
-	{"token", yaml_texts, offsetof(struct agent_key, login_token)},
-	{"expires", yaml_texts, offsetof(struct agent_key, login_expires)},
+#define AT(member) offsetof(struct agent_key, login.member)
+static const struct driver_key renew_keys[] = {
+	{"url", yaml_text, AT(url)},
+	{"client_id", yaml_text, AT(client_id)},
+	{"client_secret", yaml_text, AT(client_secret)},
+	{"form", yaml_flag, AT(form)},
+	{"again", yaml_text, AT(again)},
 	{NULL},
 };
+
+static const struct driver_key login_keys[] = {
+	{"file", yaml_path, AT(file)},
+	{"token", yaml_texts, AT(token)},
+	{"expires", yaml_texts, AT(expires)},
+	{"refresh", yaml_texts, AT(refresh)},
+	{"renew", NULL, 0, renew_keys},
+	{NULL},
+};
+#undef AT
 
 static const struct driver_key credential_keys[] = {
 	{"env", yaml_variable, offsetof(struct agent_key, env)},
@@ -357,9 +370,7 @@ static void driver_drop_keys(struct agent_driver *d)
 
 		free(k->env);
 		free(k->base_url);
-		free(k->login_file);
-		strv_free(k->login_token);
-		strv_free(k->login_expires);
+		login_spec_done(&k->login);
 		strv_free(k->from);
 		strv_free(k->hosts);
 		strv_free(k->headers);
@@ -369,6 +380,22 @@ static void driver_drop_keys(struct agent_driver *d)
 	free(d->keys);
 	d->keys = NULL;
 	d->keys_n = 0;
+}
+
+static int yaml_check_renewal(struct driver_yaml *y, yaml_node_t *value, const struct agent_key *k)
+{
+	_cleanup_(login_freep) struct login *login = NULL;
+	struct cloche_err why = CLOCHE_ERR_INIT;
+	int r;
+
+	if (!k->login.url && !k->login.client_id && !k->login.client_secret)
+		return 0;
+	if (!k->login.file)
+		return yaml_bad(y, value, "a login needs file and token");
+	r = login_new(&k->login, &login, &why);
+	if (r == -E_NO_MEMORY)
+		return err_nomem(y->err);
+	return r < 0 ? yaml_bad(y, value, "%s", why.message) : 0;
 }
 
 static int yaml_credential(struct driver_yaml *y, yaml_node_t *value, struct agent_driver *d)
@@ -384,9 +411,9 @@ static int yaml_credential(struct driver_yaml *y, yaml_node_t *value, struct age
 	r = yaml_walk(y, value, credential_keys, k);
 	if (r == 0 && (!k->env || !k->hosts || !k->headers))
 		r = yaml_bad(y, value, "a key needs env, hosts and headers");
-	if (r == 0 && k->login_file && !k->login_token)
+	if (r == 0 && k->login.file && !k->login.token)
 		r = yaml_bad(y, value, "a login needs file and token");
-	return r;
+	return r < 0 ? r : yaml_check_renewal(y, value, k);
 }
 
 static int yaml_credentials(struct driver_yaml *y, yaml_node_t *value, void *into)

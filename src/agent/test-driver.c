@@ -135,6 +135,10 @@ static void test_credentials(void)
 	check(agent_key_withholds(key, "CLAUDE_CODE_OAUTH_TOKEN"));
 	check(!agent_key_withholds(key, "ANTHROPIC_API_KEY"));
 	check_z(token->env, "CLAUDE_CODE_OAUTH_TOKEN");
+	check_z(token->login.file, ".claude/.credentials.json");
+	check_z(token->login.refresh[1], "refreshToken");
+	check_z(token->login.url, "https://platform.claude.com/v1/oauth/token");
+	check_z(token->login.again, "claude /login");
 	check(agent_key_withholds(token, "ANTHROPIC_API_KEY"));
 	check(agent_key_withholds(token, "ANTHROPIC_BASE_URL"));
 	check(!agent_key_withholds(token, "PATH"));
@@ -401,6 +405,15 @@ static void test_wrong_drivers(void)
 		{"keys: [{env: A}]\n", "wrong:1:8: a key needs env, hosts and headers", ""},
 		{"keys: [{env: A, hosts: [a.b], headers: [c], login: {file: d}}]\n",
 			"wrong:1:8: a login needs file and token", ""},
+		{"keys: [{env: A, hosts: [a.b], headers: [c], login: {file: d, token: [e], renew: "
+		 "{url: \"https://f.g/h\", client_id: i}}}]\n",
+			"wrong:1:8: a login is renewed with a client id, and has members for both "
+			"tokens",
+			""},
+		{"keys: [{env: A, hosts: [a.b], headers: [c], login: {file: d, token: [e], "
+		 "refresh: "
+		 "[f], renew: {url: \"http://g.h/i\", client_id: j}}}]\n",
+			"wrong:1:8: a login is renewed at https://HOST[:PORT]/PATH", ""},
 		{"headless: {output: pdf}\n",
 			"wrong:1:20: cloche reads the output of claude-code alone, not \"pdf\"",
 			""},

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include <utlist.h>
 
 cloche_secrets *cloche_secrets_new(void)
 {
@@ -22,12 +23,25 @@ cloche_secrets *cloche_secrets_new(void)
 	return secrets;
 }
 
+static void secrets_free_logins(struct sandbox_login **list)
+{
+	struct sandbox_login *l, *next;
+
+	LL_FOREACH_SAFE (*list, l, next) {
+		free(l->name);
+		login_spec_done(&l->spec);
+		free(l);
+	}
+	*list = NULL;
+}
+
 void cloche_secrets_free(cloche_secrets *secrets)
 {
 	if (!secrets)
 		return;
 	secret_set_free(secrets->set);
 	github_apps_free(&secrets->github_apps);
+	secrets_free_logins(&secrets->logins);
 	strv_free(secrets->empty);
 	free(secrets);
 }
@@ -253,12 +267,41 @@ const char *cloche_secrets_surrogate(const cloche_secrets *secrets, size_t i)
 	return secret_set_get(secrets->set, i)->surrogate.p;
 }
 
+int secrets_add_login(cloche_secrets *secrets, const char *name, const struct login_spec *spec,
+	uint64_t expires_msec, struct cloche_err *err)
+{
+	struct sandbox_login *l = calloc(1, sizeof(*l)), *last;
+
+	if (!l)
+		return err_nomem(err);
+	LL_FOREACH (secrets->logins, last)
+		l->number++;
+	LL_APPEND(secrets->logins, l);
+	l->expires_msec = expires_msec;
+	l->name = strdup(name);
+	return login_spec_copy(spec, &l->spec) < 0 || !l->name ? err_nomem(err) : 0;
+}
+
+const struct sandbox_login *secrets_login(const cloche_secrets *secrets, const char *name)
+{
+	struct sandbox_login *l;
+
+	LL_FOREACH (secrets->logins, l)
+		if (strcmp(l->name, name) == 0)
+			break;
+	return l;
+}
+
 int secrets_copy_member(cloche_secrets *to, const cloche_secrets *from,
 	const struct masked_secret *m, struct cloche_err *err)
 {
+	const struct sandbox_login *l = secrets_login(from, m->spec.name);
+	int r;
+
 	if (m->live)
 		return secrets_copy_live(to, from, m, err);
-	return secret_set_add(to->set, &m->spec, secret_reveal(m->value), m->surrogate, err);
+	r = secret_set_add(to->set, &m->spec, secret_reveal(m->value), m->surrogate, err);
+	return r < 0 || !l ? r : secrets_add_login(to, l->name, &l->spec, l->expires_msec, err);
 }
 
 cloche_secrets *secrets_copy(const cloche_secrets *secrets)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include "login/login.h"
 #include "secrets/signing.h"
 #include <cloche/secrets.h>
 
@@ -13,8 +14,18 @@ struct sandbox_github_app {
 	struct secret *key; /* PEM */
 };
 
+/* The login that a member is the access token of, and which the broker renews. */
+struct sandbox_login {
+	struct sandbox_login *next;
+	unsigned number; /* from 0 on, in each set */
+	char *name;      /* the member's name */
+	struct login_spec spec;
+	uint64_t expires_msec; /* of the value, since 1970; 0: not known */
+};
+
 struct cloche_secrets {
 	struct secret_set *set;
+	struct sandbox_login *logins;
 	struct sandbox_github_app *github_apps;
 	char **empty; /* NAME= of each secret without a value: set, but not masked */
 	bool offline; /* secrets that are added by name need no value */
@@ -45,6 +56,12 @@ _warn_unused_ int secrets_copy_patterns(const char *const *from, char ***ret);
 
 /* Whether there is a secret of this name, even an empty one. */
 bool secrets_has(const cloche_secrets *secrets, const char *name);
+
+/* Let the broker renew the member of this name. spec is copied. Return 0 or negative. */
+_warn_unused_ int secrets_add_login(cloche_secrets *secrets, const char *name,
+	const struct login_spec *spec, uint64_t expires_msec, struct cloche_err *err);
+/* NULL: it is not the token of a login that is renewed. */
+const struct sandbox_login *secrets_login(const cloche_secrets *secrets, const char *name);
 
 /* Add a copy of member m of `from`, with the same surrogate. */
 _warn_unused_ int secrets_copy_member(cloche_secrets *to, const cloche_secrets *from,

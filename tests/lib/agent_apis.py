@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Doubles of the APIs that coding agents speak to, on loopback: Anthropic's Messages, OpenAI's Responses and Chat
-Completions, Gemini's generateContent. Each answers every prompt with ANSWER."""
+Completions, Gemini's generateContent. Each answers every prompt with ANSWER. And a token endpoint (RFC 6749 section 6), whose
+refresh tokens are valid once."""
 import http.server
 import json
 import ssl
@@ -56,6 +57,21 @@ def gemini(body, stream):
     return events([(None, answer)]) if stream else json.dumps(answer).encode()
 
 
+def renewed(server, body):
+    """The answer of the token endpoint: the next tokens, for the refresh token that is valid now."""
+    server.asked += 1
+    if server.hold:
+        server.hold.wait(60)
+    with server.lock:
+        if body.get("grant_type") != "refresh_token" or body.get("refresh_token") != server.refresh or not body.get("client_id"):
+            return 400, {"error": "invalid_grant", "error_description": "Refresh token not found or invalid"}
+        server.renewals += 1
+        server.refresh = "sk-ant-ort01-the-real-refresh-token-%04d-0123456789" % server.renewals
+        server.access = "sk-ant-oat01-the-real-access-token-%04d-0123456789" % server.renewals
+        return 200, {"token_type": "Bearer", "access_token": server.access, "refresh_token": server.refresh, "expires_in": 28800,
+                     "scope": "user:inference user:profile"}
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -87,7 +103,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.split("?")[0]
         self.server.requests.append((self.headers.get("Host"), self.command, path, dict(self.headers.items()), body))
         answer = self.answer(path, body)
-        self.send_response(200 if answer is not None else 404)
+        status = 200 if answer is not None else 404
+        if path.endswith("/oauth/token"):
+            status, answer = renewed(self.server, body)
+            answer = json.dumps(answer).encode()
+        elif self.server.access and self.headers.get("Authorization") not in (None, "Bearer " + self.server.access):
+            status, answer = 401, json.dumps({"type": "error", "error": {
+                "type": "authentication_error", "message": "OAuth token has expired. Please obtain a new token or refresh your existing token."}}).encode()
+        self.send_response(status)
         stream = answer is not None and answer.startswith((b"event:", b"data:"))
         self.send_header("Content-Type", "text/event-stream" if stream else "application/json")
         answer = answer if answer is not None else b"{}"
@@ -108,6 +131,11 @@ class Apis:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.server.requests = []
+        # Of a login: the tokens that are valid now; without an access token, every one is.
+        self.server.lock = threading.Lock()
+        self.server.access = self.server.refresh = None
+        self.server.renewals = self.server.asked = 0
+        self.server.hold = None  # an event that the token endpoint waits for
         # The handshake is made by the connection's own thread.
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         self.authority = authority

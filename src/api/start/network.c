@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utlist.h>
 
 enum { LAST_WORD_MS = 2000 };
 
@@ -53,9 +54,29 @@ static int send_secret(struct chan *c, const struct masked_secret *m)
 	return netconf_send_secret(c, &s);
 }
 
+static int send_login(struct chan *c, const struct sandbox_login *l)
+{
+	const struct login_spec *spec = &l->spec;
+	struct netconf_login m = {.name = str_from(l->name),
+		.number = (uint8_t)l->number,
+		.expires_msec = l->expires_msec,
+		.file = spec->file,
+		.token = spec->token,
+		.refresh = spec->refresh,
+		.expires = spec->expires,
+		.url = spec->url,
+		.client_id = spec->client_id,
+		.client_secret = spec->client_secret,
+		.form = spec->form,
+		.again = spec->again};
+
+	return netconf_send_login(c, &m);
+}
+
 static int send_secrets(struct chan *c, const cloche_secrets *secrets)
 {
 	size_t n = secrets ? secret_set_count(secrets->set) : 0;
+	const struct sandbox_login *l;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
@@ -63,6 +84,9 @@ static int send_secrets(struct chan *c, const cloche_secrets *secrets)
 
 		r = m->live ? send_github_app(c, secrets, m) : send_secret(c, m);
 	}
+	LL_FOREACH (secrets ? secrets->logins : NULL, l)
+		if (r == 0)
+			r = send_login(c, l);
 	return r;
 }
 

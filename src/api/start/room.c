@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <utlist.h>
 
 static int prepend_path(char ***env, const char *dirs)
 {
@@ -236,21 +237,63 @@ static int describe_start(const cloche_sandbox *sb, const struct room_spec *room
 	return set_string(&m->cwd, sandbox_workdir(sb), err);
 }
 
+/* Open the directory of the login's file before a room can be, through no link. */
+static int open_login_dir(const struct sandbox_login *l, struct cloche_err *err)
+{
+	_cleanup_(freep) char *home = fs_home(), *dir = strdup(l->spec.file);
+	_cleanup_fd_ int at = home ? open(home, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+	int fd;
+
+	if (!dir)
+		return err_nomem(err);
+	*(slash ? slash : dir) = '\0';
+	fd = at < 0 ? -ENOENT : fs_open_beneath(at, dir, O_RDONLY | O_DIRECTORY);
+	return fd < 0 ? err_sys(err, -fd, "the directory of the login in ~/%s", l->spec.file) : fd;
+}
+
+/* Name the logins that the broker will renew, and open their directories. */
+static int describe_logins(const cloche_sandbox *sb, struct ctl_start *m, int dirs[CTL_MAX_LOGINS],
+	struct cloche_err *err)
+{
+	const struct sandbox_login *l;
+
+	if (!sb->secrets || sb->offline || !sandbox_wants_gateway(sb))
+		return 0;
+	LL_FOREACH (sb->secrets->logins, l) {
+		const char *slash = strrchr(l->spec.file, '/');
+		size_t n = strv_count(m->logins);
+
+		if (n >= CTL_MAX_LOGINS)
+			return err_set(err, E_LIMIT, "more than %d logins", CTL_MAX_LOGINS);
+		dirs[n] = open_login_dir(l, err);
+		if (dirs[n] < 0)
+			return dirs[n];
+		if (strv_add(&m->logins, str_from(slash ? slash + 1 : l->spec.file)) < 0)
+			return err_nomem(err);
+	}
+	return 0;
+}
+
 /* Start the supervisor. *ret_config_fd: as client_new(). */
 static int start_client(const cloche_sandbox *sb, struct client_start *start, struct client **ret,
 	int *ret_config_fd, struct cloche_err *err)
 {
-	int dirs[2] = {-1, -1}, r = 0;
+	int logins[CTL_MAX_LOGINS] = {-1, -1, -1, -1};
+	int dirs[2] = {-1, -1}, r = describe_logins(sb, &start->m, logins, err);
 
-	if (sandbox_is_recorded(sb)) {
+	start->login_dirs = logins;
+	if (r == 0 && sandbox_is_recorded(sb)) {
 		r = oplogs_open_both(&dirs[0], &dirs[1], err);
 		start->record_dirs = dirs;
 	}
 	if (r == 0)
 		r = client_new(start, ret, ret_config_fd, err);
-	start->record_dirs = NULL;
+	start->record_dirs = start->login_dirs = NULL;
 	fd_close(dirs[0]);
 	fd_close(dirs[1]);
+	for (size_t i = 0; i < ARRAY_SIZE(logins); i++)
+		fd_close(logins[i]);
 	return r;
 }
 

@@ -213,8 +213,8 @@ static int agent_url_hosts(const struct agent_key *key, const char *url, char **
 		       : 0;
 }
 
-static int agent_add_key(struct agent_start *s, const struct agent_key *key, const char *value,
-	struct cloche_err *err)
+static int agent_add_key(struct agent_start *s, const struct agent_key *key,
+	const struct agent_found *found, struct cloche_err *err)
 {
 	_cleanup_(strv_freep) char **hosts = NULL, **scopes = NULL;
 	const char *url = agent_base_url(s, key);
@@ -225,7 +225,7 @@ static int agent_add_key(struct agent_start *s, const struct agent_key *key, con
 	if (r == 0 && url && !strv_env_get(s->sb->env, key->base_url))
 		r = cloche_sandbox_set_env(s->sb, key->base_url, url, err);
 	if (r == 0 && !agent_has_key(s->sb, key))
-		r = agent_mask_key(s->sb, key, url ? scopes : key->hosts, value, err);
+		r = agent_mask_key(s->sb, key, url ? scopes : key->hosts, found, err);
 	if (r == 0)
 		r = agent_check_withheld(s->sb, key, s->driver->name, err);
 	for (char *const *a = key->arguments; r == 0 && a && *a; a++)
@@ -255,19 +255,18 @@ static int agent_add_keys(struct agent_start *s, struct cloche_err *err)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < d->keys_n && (given == 0 || d->every_key); i++) {
-		_cleanup_(agent_key_wipe) char *value = NULL;
-		bool expired;
+		_cleanup_(agent_found_done) struct agent_found found;
 
-		r = agent_key_find(&d->keys[i], &value, &expired, err);
-		if (expired)
+		r = agent_key_find(&d->keys[i], &found, err);
+		if (found.expired)
 			agent_tell(s,
 				"the login in ~/%s has expired: start %s once without cloche, "
 				"which renews it",
-				d->keys[i].login_file, d->program);
-		if (r < 0 || (!value && !agent_has_key(s->sb, &d->keys[i])))
+				d->keys[i].login.file, d->program);
+		if (r < 0 || (!found.value && !agent_has_key(s->sb, &d->keys[i])))
 			continue;
 		given++;
-		r = agent_add_key(s, &d->keys[i], value, err);
+		r = agent_add_key(s, &d->keys[i], &found, err);
 	}
 	if (r == 0 && given == 0 && d->keys_n > 0)
 		agent_tell_keyless(s);

@@ -82,7 +82,7 @@ static json_t *agent_login_load(const struct agent_key *key)
 	_cleanup_(buf_done_wipedp) struct buf text = BUF_INIT(AGENT_LOGIN_MAX);
 	_cleanup_(freep) char *home = fs_home();
 	_cleanup_fd_ int dir = home ? open(home, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	_cleanup_fd_ int fd = dir < 0 ? -1 : fs_open_beneath(dir, key->login_file, O_RDONLY);
+	_cleanup_fd_ int fd = dir < 0 ? -1 : fs_open_beneath(dir, key->login.file, O_RDONLY);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || fd_read_to_end(fd, &text) < 0)
@@ -91,47 +91,58 @@ static json_t *agent_login_load(const struct agent_key *key)
 }
 
 static int agent_login_find(
-	const struct agent_key *key, char **ret, bool *ret_expired, struct cloche_err *err)
+	const struct agent_key *key, struct agent_found *ret, struct cloche_err *err)
 {
 	_cleanup_json_ json_t *login = agent_login_load(key);
-	const char *token = json_string_value(agent_login_member(login, key->login_token));
-	const json_t *expires = agent_login_member(login, key->login_expires);
+	const struct login_spec *spec = &key->login;
+	const char *token = json_string_value(agent_login_member(login, spec->token));
+	const char *refresh =
+		json_string_value(spec->url ? agent_login_member(login, spec->refresh) : NULL);
+	json_int_t expires =
+		spec->expires ? json_integer_value(agent_login_member(login, spec->expires)) : 0;
 
 	if (!token || !*token)
 		return 0;
-	if (key->login_expires && json_is_integer(expires) &&
-		json_integer_value(expires) <= (json_int_t)(clock_real_usec() / USEC_PER_MSEC)) {
-		if (ret_expired)
-			*ret_expired = true;
-		return 0;
-	}
-	return set_string(ret, token, err);
+	ret->renews = refresh && *refresh;
+	ret->expires_msec = expires > 0 ? (uint64_t)expires : 0;
+	ret->expired = !ret->renews && expires > 0 &&
+		       ret->expires_msec <= clock_real_usec() / USEC_PER_MSEC;
+	return ret->expired ? 0 : set_string(&ret->value, token, err);
 }
 
-int agent_key_find(
-	const struct agent_key *key, char **ret, bool *ret_expired, struct cloche_err *err)
+int agent_key_find(const struct agent_key *key, struct agent_found *ret, struct cloche_err *err)
 {
 	const char *value = secure_getenv(key->env);
 
-	*ret = NULL;
-	if (ret_expired)
-		*ret_expired = false;
+	*ret = (struct agent_found){0};
 	for (char *const *from = key->from; (!value || !*value) && from && *from; from++)
 		value = secure_getenv(*from);
 	if (value && *value)
-		return set_string(ret, value, err);
-	return key->login_file ? agent_login_find(key, ret, ret_expired, err) : 0;
+		return set_string(&ret->value, value, err);
+	return key->login.file ? agent_login_find(key, ret, err) : 0;
+}
+
+void agent_found_done(struct agent_found *found)
+{
+	if (found->value)
+		explicit_bzero(found->value, strlen(found->value));
+	free(found->value);
 }
 
 int agent_mask_key(cloche_sandbox *sb, const struct agent_key *key, char *const *hosts,
-	const char *value, struct cloche_err *err)
+	const struct agent_found *found, struct cloche_err *err)
 {
+	int r;
+
 	if (!sb->secrets)
 		sb->secrets = cloche_secrets_new();
 	if (!sb->secrets)
 		return err_nomem(err);
-	return cloche_secrets_add(sb->secrets, key->env, value, strlen(value),
+	r = cloche_secrets_add(sb->secrets, key->env, found->value, strlen(found->value),
 		(const char *const *)hosts, (const char *const *)key->headers, false, err);
+	if (r == 0 && found->renews)
+		r = secrets_add_login(sb->secrets, key->env, &key->login, found->expires_msec, err);
+	return r;
 }
 
 int agent_check_withheld(const cloche_sandbox *sb, const struct agent_key *key, const char *driver,

@@ -17,20 +17,21 @@ _warn_unused_ int agent_add_hosts(
 
 /* Return whether the sandbox has this credential, masked or not. */
 bool agent_has_key(const cloche_sandbox *sb, const struct agent_key *key);
-/* Find a credential: in the caller's environment, else in the file of a login. *ret: the value
- * (heap, agent_key_wipe), or NULL if there is none. *ret_expired may be NULL: whether there is a
- * login that has expired. Return 0 or -E_NO_MEMORY. */
+/* A credential of the caller's, as it was found; agent_found_done() wipes it. */
+struct agent_found {
+	char *value;           /* NULL: there is none */
+	bool expired;          /* there is a login, which has expired and cannot be renewed */
+	bool renews;           /* the value is the access token of a login that the broker renews */
+	uint64_t expires_msec; /* of that; 0: not known */
+};
+void agent_found_done(struct agent_found *found);
+/* Find a credential: in the caller's environment, else in the file of a login. *ret must be given
+ * to agent_found_done() in every case. Return 0 or -E_NO_MEMORY. */
 _warn_unused_ int agent_key_find(
-	const struct agent_key *key, char **ret, bool *ret_expired, struct cloche_err *err);
-static inline void agent_key_wipe(char **value)
-{
-	if (*value)
-		explicit_bzero(*value, strlen(*value));
-	free(*value);
-}
+	const struct agent_key *key, struct agent_found *ret, struct cloche_err *err);
 /* Give the agent a credential as a masked secret for these hosts. */
 _warn_unused_ int agent_mask_key(cloche_sandbox *sb, const struct agent_key *key,
-	char *const *hosts, const char *value, struct cloche_err *err);
+	char *const *hosts, const struct agent_found *found, struct cloche_err *err);
 /* Fail with E_USAGE if the sandbox sets a variable that must not be there beside the credential. */
 _warn_unused_ int agent_check_withheld(const cloche_sandbox *sb, const struct agent_key *key,
 	const char *driver, struct cloche_err *err);

@@ -186,10 +186,10 @@ static const struct agent_key *task_key(const cloche_task *task, const cloche_sa
 	const struct agent_driver *d = task->driver;
 
 	for (size_t i = 0; i < d->keys_n; i++) {
-		_cleanup_(agent_key_wipe) char *value = NULL;
+		_cleanup_(agent_found_done) struct agent_found found = {0};
 
 		if (agent_has_key(sb, &d->keys[i]) ||
-			(agent_key_find(&d->keys[i], &value, NULL, NULL) == 0 && value))
+			(agent_key_find(&d->keys[i], &found, NULL) == 0 && found.value))
 			return &d->keys[i];
 	}
 	return &d->keys[0];
@@ -210,13 +210,13 @@ static int set_environ(cloche_task *task, cloche_sandbox *sb, struct cloche_err 
 static int task_give_nothing_up(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
 	const struct agent_key *key = task_key(task, sb);
-	const char *value = strv_env_get(sb->env, key->env);
+	char *value = (char *)(uintptr_t)strv_env_get(sb->env, key->env);
 	int r = 0;
 
 	if (sb->net == SANDBOX_NET_HOST)
 		sb->net = SANDBOX_NET_AUTO;
 	if (value && *value)
-		r = agent_mask_key(sb, key, key->hosts, value, err);
+		r = agent_mask_key(sb, key, key->hosts, &(struct agent_found){.value = value}, err);
 	if (r == 0 && value)
 		strv_env_unset(sb->env, key->env);
 	return r;
@@ -225,33 +225,32 @@ static int task_give_nothing_up(cloche_task *task, cloche_sandbox *sb, struct cl
 static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
 	const struct agent_key *key = task_key(task, sb);
-	_cleanup_(agent_key_wipe) char *found = NULL;
-	const char *value;
+	_cleanup_(agent_found_done) struct agent_found found;
 	char stand_in[SECRETS_STAND_IN + 1];
-	bool expired;
-	int r = agent_key_find(key, &found, &expired, err);
+	int r = agent_key_find(key, &found, err);
 
 	if (r < 0 || agent_has_key(sb, key))
 		return r;
-	value = found;
 	if (has_no_room(sb)) {
 		err_set(err, E_UNSUPPORTED, "without a sandbox nothing keeps %s from the agent",
 			key->env);
 		err_hint(err, "say --net host --pass-env %s to give it the real one", key->env);
 		return -E_UNSUPPORTED;
 	}
-	if (!value && sb->offline) {
+	if (!found.value && sb->offline) {
 		secrets_stand_in(stand_in);
-		value = stand_in;
+		r = set_string(&found.value, stand_in, err);
 	}
-	if (!value) {
+	if (r < 0)
+		return r;
+	if (!found.value) {
 		err_set(err, E_CONFIG, "%s needs a credential: %s is not set%s", task->driver->name,
-			key->env, expired ? ", and the login has expired" : "");
+			key->env, found.expired ? ", and the login has expired" : "");
 		err_hint(err, "export %s, or name one with --secret %s=VARIABLE@%s:%s", key->env,
 			key->env, key->hosts[0], key->headers[0]);
 		return -E_CONFIG;
 	}
-	return agent_mask_key(sb, key, key->hosts, value, err);
+	return agent_mask_key(sb, key, key->hosts, &found, err);
 }
 
 static int set_logs(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
