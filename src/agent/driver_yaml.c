@@ -343,6 +343,7 @@ static const struct driver_key renew_keys[] = {
 
 static const struct driver_key login_keys[] = {
 	{"file", yaml_path, AT(file)},
+	{"lock", yaml_name, AT(lock)},
 	{"token", yaml_texts, AT(token)},
 	{"expires", yaml_texts, AT(expires)},
 	{"refresh", yaml_texts, AT(refresh)},

@@ -22,6 +22,7 @@
  * of its own. */
 #define LIFE_MIN_MSEC UINT64_C(120000)
 #define BUSY_USEC (200 * USEC_PER_MSEC)
+#define LOOK_AGAIN_USEC (1 * USEC_PER_SEC)
 enum { BUSY_TRIES = 200, SAVE_TRIES = 5 };
 
 static uint64_t renewal_now_msec(void)
@@ -181,6 +182,14 @@ static void renewal_on_again(struct loop_timer *t)
 	renewal_open(container_of(t, struct renewal, again));
 }
 
+static void renewal_open_later(struct renewal *g, uint64_t usec)
+{
+	struct loop *loop = g->broker->loop;
+
+	if (loop_timer_set(loop, &g->again, loop_now(loop) + usec, renewal_on_again) < 0)
+		renewal_fail(g, "could not be renewed: out of memory", false);
+}
+
 /* Use a token only if the scrubber can look for it in answers. Takes token. */
 static int renewal_put(struct renewal *g, struct secret *token, struct cloche_err *err)
 {
@@ -280,7 +289,10 @@ static void renewal_on_refused(struct renewal *g)
 	g->refused = f->complete && (f->status == 400 || f->status == 401) &&
 		     login_answer_refuses(buf_str(&f->answer));
 	if (g->refused) {
-		renewal_end_failed(g, "is not renewed any more by its vendor", true);
+		/* Perhaps a program has renewed it that knows no lock, and still writes it down. */
+		g->state = RENEW_OPENING;
+		renewal_end(g, false);
+		renewal_open_later(g, LOOK_AGAIN_USEC);
 		return;
 	}
 	if (f->complete)
@@ -377,14 +389,13 @@ static void renewal_on_files(struct renewal *g)
 	login_tokens_done(&file);
 }
 
-/* Another sandbox renews it. */
+/* Another program renews it. */
 static void renewal_on_busy(struct renewal *g)
 {
-	struct loop *loop = g->broker->loop;
-
-	if (++g->tries > BUSY_TRIES ||
-		loop_timer_set(loop, &g->again, loop_now(loop) + BUSY_USEC, renewal_on_again) < 0)
-		renewal_fail(g, "could not be renewed: another sandbox holds it", false);
+	if (++g->tries > BUSY_TRIES)
+		renewal_fail(g, "could not be renewed: another program holds it", false);
+	else
+		renewal_open_later(g, BUSY_USEC);
 }
 
 bool renew_on_login(struct broker *b, struct chan_frame *f)

@@ -192,12 +192,13 @@ static uint64_t in_msec(int64_t msec)
 	return (uint64_t)((int64_t)(clock_real_usec() / USEC_PER_MSEC) + msec);
 }
 
-/* The person's file with these tokens. */
+/* The person's file with these tokens; good until the second call from here. */
 static const char *file_of(const char *access, const char *refresh, uint64_t expires_msec)
 {
-	static char text[1024];
+	static char texts[2][1024], *text = texts[1];
 
-	snprintf(text, sizeof(text),
+	text = text == texts[0] ? texts[1] : texts[0];
+	snprintf(text, sizeof(texts[0]),
 		"{\"claudeAiOauth\":{\"accessToken\":\"%s\",\"refreshToken\":\"%s\","
 		"\"expiresAt\":%llu,\"scopes\":[\"user:inference\"]},\"more\":1}",
 		access, refresh, (unsigned long long)expires_msec);
@@ -405,6 +406,19 @@ static void check_fails(const char *file, unsigned status, const char *why)
 	check(strstr(seen[id].text, "login_renewal_failed"));
 }
 
+/* The endpoint says that the refresh token is not valid: the file is looked at once more. */
+static void refuse_token(const char *then)
+{
+	take_open();
+	give(old_file());
+	check(!take_end());
+	heard();
+	pass(USEC_PER_SEC);
+	take_open();
+	give(then);
+	check(!take_end());
+}
+
 static void test_refused(void)
 {
 	uint32_t id;
@@ -412,7 +426,9 @@ static void test_refused(void)
 	begin(-1000);
 	o.status = 400;
 	o.answer = "{\"error\":\"invalid_grant\",\"error_description\":\"" OLD_REFRESH " is old\"}";
-	check_fails(old_file(), 403, AGAIN);
+	id = ask();
+	refuse_token(old_file());
+	check_answer(id, 403, AGAIN);
 	check(log_has("WARNING: TOKEN: the login in ~/.claude/.credentials.json is not renewed any "
 		      "more by its vendor: " AGAIN));
 	/* Not at once, and never again with this token. */
@@ -430,6 +446,22 @@ static void test_refused(void)
 	check(take_end());
 	check_answer(id, 200, FAKE);
 	check_int(origin_asked(), 2);
+	end();
+}
+
+/* Another program was quicker, and writes its tokens down a moment later. */
+static void test_refused_for_another(void)
+{
+	uint32_t id;
+
+	begin(-1000);
+	o.status = 400;
+	o.answer = "{\"error\":\"invalid_grant\"}";
+	id = ask();
+	refuse_token(file_of(NEW, NEW_REFRESH, in_msec(HOUR_MSEC)));
+	check_answer(id, 200, FAKE);
+	check(origin_saw("Bearer " NEW));
+	check(!log_has("WARNING"));
 	end();
 }
 
@@ -692,6 +724,7 @@ int main(void)
 	run_test(test_renewed_by_another);
 	run_test(test_fifty_at_once);
 	run_test(test_refused);
+	run_test(test_refused_for_another);
 	run_test(test_odd_answers);
 	run_test(test_token_is_surrogate);
 	run_test(test_no_answer);

@@ -149,6 +149,8 @@ enum ctl_reason {
 	F(ENUM, record_sync, oplog_sync, OPLOG_SYNC_END_)                                          \
 	/* names of files with logins that the broker may renew */                                 \
 	F(STRV, logins, .max_n = CTL_MAX_LOGINS, .max = NAME_MAX)                                  \
+	/* of each, the directory beside it that is its lock; empty: none */                       \
+	F(STRV, login_locks, .max_n = CTL_MAX_LOGINS, .max = NAME_MAX)                             \
 	/* "sandbox-" and 21 of [a-z0-9]; NULL or empty: the supervisor chooses */                 \
 	F(Z, id, .max = CTL_ID_MAX)                                                                \
 	F(Z, name, .max = CTL_MAX_NAME)     /* NULL or empty: none */                              \

@@ -21,6 +21,7 @@ struct login {
 void login_spec_done(struct login_spec *spec)
 {
 	free(spec->file);
+	free(spec->lock);
 	strv_free(spec->token);
 	strv_free(spec->refresh);
 	strv_free(spec->expires);
@@ -41,6 +42,7 @@ int login_spec_copy(const struct login_spec *from, struct login_spec *to)
 {
 	*to = (struct login_spec){.form = from->form};
 	if (login_copy_text(from->file, &to->file) < 0 ||
+		login_copy_text(from->lock, &to->lock) < 0 ||
 		login_copy_text(from->url, &to->url) < 0 ||
 		login_copy_text(from->client_id, &to->client_id) < 0 ||
 		login_copy_text(from->client_secret, &to->client_secret) < 0 ||

@@ -22,6 +22,7 @@ struct login;
 /* The description of one. Lists are those of base/strv.h; NULL is an empty one. */
 struct login_spec {
 	char *file; /* below the person's home, for messages */
+	char *lock; /* beside it, the directory that whoever renews it makes; NULL: none */
 	/* The names of the members that lead to the tokens, and to the time in milliseconds since
 	 * 1970 at which the access token ends. */
 	char **token, **refresh, **expires;

@@ -285,6 +285,8 @@ static void helpers_on_death(struct loop_io *io, uint32_t events)
 	h->status = child_reap(&h->child);
 	if (h == &s->net.helpers[HELPER_GATEWAY])
 		let_broker_go(s);
+	else
+		logins_close(s);
 	if (s->state == SUP_UP || s->state == SUP_ENDING)
 		failed(h);
 	sandbox_check_end(s);

@@ -183,11 +183,14 @@ struct tasks {
 
 /* The file of a person's login (login.c). */
 struct login_place {
-	int dir;          /* its directory */
-	const char *name; /* of START */
+	int dir;                      /* its directory */
+	const char *name, *lock_name; /* of START; lock_name may be empty */
 	/* While the broker has it, else -1: the locked directory, and what may replace the file. */
 	int lock, fresh;
-	struct stat seen; /* the file as the broker got it */
+	bool has_lock_name;      /* and has made that directory */
+	struct loop_timer alive; /* for its time */
+	struct loop *loop;       /* NULL: in a test, nobody keeps its time */
+	struct stat seen;        /* the file as the broker got it */
 };
 
 /* Gateway and broker, and what they are given (helpers.c). */
@@ -541,6 +544,8 @@ void sample_start(struct supervisor *s);
 /* --- login.c: files of logins that the broker renews --- */
 /* Keep the directories of START (borrowed), one for each of its logins. */
 _warn_unused_ int logins_take(struct supervisor *s, const int *fds, struct cloche_err *err);
+/* The broker has gone. */
+void logins_close(struct supervisor *s);
 /* Return whether the broker has one of them: it may be the only one who knows a new token. */
 bool logins_are_open(const struct supervisor *s);
 /* Take a LOGIN_OPEN or a LOGIN_END and queue the answer. Return 0 or -errno. */

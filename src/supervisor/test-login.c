@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NAME ".credentials.json"
@@ -115,6 +116,54 @@ static void test_locked(void)
 	login_place_close(&other);
 	fd_close(file);
 	fd_close(second);
+	end();
+}
+
+static void make_own_lock(time_t age)
+{
+	struct timespec times[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
+
+	must(mkdirat(place.dir, "own.lock", 0700) == 0);
+	must(utimensat(place.dir, "own.lock", times, 0) == 0);
+}
+
+static bool is_there(const char *name)
+{
+	return faccessat(place.dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* The lock of the program whose login it is: heeded, made, and taken over from one that died. */
+static void test_own_lock(void)
+{
+	int file = -1;
+
+	begin();
+	place.lock_name = "own.lock";
+	make_own_lock(1);
+	check_int(login_place_open(&place, &file), EAGAIN);
+	check(place.lock < 0 && is_there("own.lock"));
+	must(unlinkat(place.dir, "own.lock", AT_REMOVEDIR) == 0);
+	check_int(login_place_open(&place, &file), 0);
+	check(is_there("own.lock"));
+	login_place_close(&place);
+	check(!is_there("own.lock"));
+	file = fd_close(file);
+	make_own_lock(60);
+	check_int(login_place_open(&place, &file), 0);
+	login_place_close(&place);
+	check(!is_there("own.lock"));
+	file = fd_close(file);
+	/* What is no directory is not removed. */
+	must(symlinkat(NAME, place.dir, "own.lock") == 0);
+	check_int(login_place_open(&place, &file), EAGAIN);
+	check(is_there("own.lock"));
+	must(unlinkat(place.dir, "own.lock", 0) == 0);
+	/* Without the file there is no lock either. */
+	must(renameat(place.dir, NAME, place.dir, "kept") == 0);
+	check_int(login_place_open(&place, &file), ENOENT);
+	check(!is_there("own.lock"));
+	must(renameat(place.dir, "kept", place.dir, NAME) == 0);
+	place.lock_name = "";
 	end();
 }
 
@@ -229,6 +278,7 @@ int main(void)
 	run_test(test_replaced);
 	run_test(test_changed_meanwhile);
 	run_test(test_locked);
+	run_test(test_own_lock);
 	run_test(test_odd_content);
 	run_test(test_odd_files);
 	run_test(test_link_later);

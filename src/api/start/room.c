@@ -269,7 +269,8 @@ static int describe_logins(const cloche_sandbox *sb, struct ctl_start *m, int di
 		dirs[n] = open_login_dir(l, err);
 		if (dirs[n] < 0)
 			return dirs[n];
-		if (strv_add(&m->logins, str_from(slash ? slash + 1 : l->spec.file)) < 0)
+		if (strv_add(&m->logins, str_from(slash ? slash + 1 : l->spec.file)) < 0 ||
+			strv_add(&m->login_locks, str_from(l->spec.lock)) < 0)
 			return err_nomem(err);
 	}
 	return 0;
