@@ -50,6 +50,7 @@ struct agent_key {
 	char *base_url;   /* the caller's variable with another URL of the API; or NULL */
 	char **withhold;  /* variables that must not be set in the room beside it */
 	char **arguments; /* the agent's arguments if this is its credential */
+	struct agent_environment environment; /* ... and its variables */
 	/* The file in the person's home that has it after a login; .file is NULL if there is none.
 	 */
 	struct login_spec login;

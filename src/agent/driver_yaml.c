@@ -360,9 +360,19 @@ static const struct driver_key credential_keys[] = {
 	{"base_url", yaml_variable, offsetof(struct agent_key, base_url)},
 	{"withhold", yaml_variables, offsetof(struct agent_key, withhold)},
 	{"arguments", yaml_texts, offsetof(struct agent_key, arguments)},
+	{"environment", yaml_environment, offsetof(struct agent_key, environment)},
 	{"login", NULL, 0, login_keys},
 	{NULL},
 };
+
+static void driver_drop_env(struct agent_environment *env)
+{
+	for (size_t i = 0; i < env->n; i++) {
+		free(env->v[i].name);
+		free(env->v[i].value);
+	}
+	free(env->v);
+}
 
 static void driver_drop_keys(struct agent_driver *d)
 {
@@ -372,6 +382,7 @@ static void driver_drop_keys(struct agent_driver *d)
 		free(k->env);
 		free(k->base_url);
 		login_spec_done(&k->login);
+		driver_drop_env(&k->environment);
 		strv_free(k->from);
 		strv_free(k->hosts);
 		strv_free(k->headers);
@@ -503,15 +514,6 @@ int agent_driver_read(struct str text, const char *file, struct agent_driver *re
 		 : err_set(err, E_CONFIG, "%s: the driver is empty", file);
 	yaml_document_delete(&y.doc);
 	return r;
-}
-
-static void driver_drop_env(struct agent_environment *env)
-{
-	for (size_t i = 0; i < env->n; i++) {
-		free(env->v[i].name);
-		free(env->v[i].value);
-	}
-	free(env->v);
 }
 
 struct agent_driver *agent_driver_free(struct agent_driver *d)

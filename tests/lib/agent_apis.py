@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Doubles of the APIs that coding agents speak to, on loopback: Anthropic's Messages, OpenAI's Responses and Chat
-Completions, Gemini's generateContent. Each answers every prompt with ANSWER. And a token endpoint (RFC 6749 section 6), whose
-refresh tokens are valid once."""
+Completions, Gemini's generateContent, that of Google's Code Assist. Each answers every prompt with ANSWER. And a token endpoint (RFC 6749 section 6), whose
+refresh tokens are valid once (Anthropic's) or as long as they are (Google's)."""
 import http.server
 import json
 import ssl
 import threading
+import urllib.parse
 
 ANSWER = "the-answer-of-the-double"
-HOSTS = ["api.anthropic.com", "platform.claude.com", "api.openai.com", "generativelanguage.googleapis.com"]
+HOSTS = ["api.anthropic.com", "platform.claude.com", "api.openai.com", "generativelanguage.googleapis.com",
+         "cloudcode-pa.googleapis.com", "www.googleapis.com", "oauth2.googleapis.com"]
 
 
 def events(pairs):
@@ -57,8 +59,8 @@ def gemini(body, stream):
     return events([(None, answer)]) if stream else json.dumps(answer).encode()
 
 
-def renewed(server, body):
-    """The answer of the token endpoint: the next tokens, for the refresh token that is valid now."""
+def renewed(server, body, rotates):
+    """The answer of the token endpoint: the next tokens, for the refresh token that is valid now. rotates: with a new one of those."""
     server.asked += 1
     if server.hold:
         server.hold.wait(60)
@@ -66,10 +68,24 @@ def renewed(server, body):
         if body.get("grant_type") != "refresh_token" or body.get("refresh_token") != server.refresh or not body.get("client_id"):
             return 400, {"error": "invalid_grant", "error_description": "Refresh token not found or invalid"}
         server.renewals += 1
-        server.refresh = "sk-ant-ort01-the-real-refresh-token-%04d-0123456789" % server.renewals
         server.access = "sk-ant-oat01-the-real-access-token-%04d-0123456789" % server.renewals
-        return 200, {"token_type": "Bearer", "access_token": server.access, "refresh_token": server.refresh, "expires_in": 28800,
-                     "scope": "user:inference user:profile"}
+        answer = {"token_type": "Bearer", "access_token": server.access, "expires_in": 28800, "scope": "user:inference user:profile"}
+        if rotates:
+            server.refresh = answer["refresh_token"] = "sk-ant-ort01-the-real-refresh-token-%04d-0123456789" % server.renewals
+        return 200, answer
+
+
+def code_assist(path, body):
+    """The API that Gemini CLI speaks to with Google's login."""
+    if path.endswith(":loadCodeAssist"):
+        answer = {"currentTier": {"id": "free-tier", "name": "Free"}, "cloudaicompanionProject": "project-of-the-double"}
+    elif path.endswith(":streamGenerateContent"):
+        return gemini(body, True).replace(b'{"candidates"', b'{"response": {"candidates"').replace(b"\n\n", b"}\n\n")
+    elif path.endswith(":generateContent"):
+        answer = {"response": json.loads(gemini(body, False))}
+    else:
+        answer = {}
+    return json.dumps(answer).encode()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -88,6 +104,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return responses(body)
         if path.endswith("/chat/completions"):
             return completions(body)
+        if path.startswith("/v1internal:"):
+            return code_assist(path, body)
+        if path.endswith("/userinfo"):
+            return b'{"email": "ann@example.com"}'
         if path.endswith("enerateContent"):
             return gemini(body, path.endswith(":streamGenerateContent"))
         if path.endswith(("/hello", "/models")):
@@ -96,16 +116,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def serve(self):
         length = int(self.headers.get("Content-Length") or 0)
+        text = self.rfile.read(length)
         try:
-            body = json.loads(self.rfile.read(length) or b"{}")
+            body = json.loads(text or b"{}")
         except ValueError:
-            body = {}
+            body = dict(urllib.parse.parse_qsl(text.decode("utf-8", "replace")))
         path = self.path.split("?")[0]
         self.server.requests.append((self.headers.get("Host"), self.command, path, dict(self.headers.items()), body))
         answer = self.answer(path, body)
         status = 200 if answer is not None else 404
-        if path.endswith("/oauth/token"):
-            status, answer = renewed(self.server, body)
+        if path.endswith("/token"):
+            status, answer = renewed(self.server, body, path.endswith("/oauth/token"))
             answer = json.dumps(answer).encode()
         elif self.server.access and self.headers.get("Authorization") not in (None, "Bearer " + self.server.access):
             status, answer = 401, json.dumps({"type": "error", "error": {

@@ -228,6 +228,8 @@ static int agent_add_key(struct agent_start *s, const struct agent_key *key,
 		r = agent_mask_key(s->sb, key, url ? scopes : key->hosts, found, err);
 	if (r == 0)
 		r = agent_check_withheld(s->sb, key, s->driver->name, err);
+	if (r == 0)
+		r = agent_add_environment(s->sb, &key->environment, HOMES_INSIDE, err);
 	for (char *const *a = key->arguments; r == 0 && a && *a; a++)
 		r = strv_add(&s->of_keys, str_from(*a)) < 0 ? err_nomem(err) : 0;
 	return r;
