@@ -143,6 +143,12 @@ static bool renewal_trust_again(struct renewal *g)
 
 static void renewal_fail(struct renewal *g, const char *what, bool in_again)
 {
+	if (g->state == RENEW_SAVING) { /* there is a token */
+		renewal_warn_unwritten(g);
+		renewal_idle(g);
+		renew_wake(g, true);
+		return;
+	}
 	renewal_explain(g, what, in_again, g->error);
 	g->failed_at = clock_mono_usec();
 	g->hopeless = in_again;

@@ -589,6 +589,23 @@ static void test_changed_meanwhile(void)
 	end();
 }
 
+static void test_gone_meanwhile(void)
+{
+	uint32_t id;
+
+	begin(-1000);
+	id = ask();
+	renew();
+	check_answer(id, 200, FAKE);
+	say(HELPER_LOGIN_WRITTEN, ESTALE, NULL, 0);
+	take_open();
+	say(HELPER_LOGIN, ENOENT, NULL, 0);
+	check_answer(ask(), 200, FAKE);
+	heard();
+	check(log_has("was renewed, but not written back: " AGAIN));
+	end();
+}
+
 /* What could not be written is used for the next renewal. */
 static void test_not_written(void)
 {
@@ -732,6 +749,7 @@ int main(void)
 	run_test(test_no_file);
 	run_test(test_held_by_another);
 	run_test(test_changed_meanwhile);
+	run_test(test_gone_meanwhile);
 	run_test(test_not_written);
 	run_test(test_401);
 	run_test(test_401_and_no_endpoint);
