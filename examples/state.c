@@ -59,6 +59,8 @@ static int show(const cloche_instance *sandbox, cloche_err *err)
 
 	if (r == 0)
 		r = cloche_oplog_read(log, print, NULL, err);
+	if (r == 0)
+		printf("%llu bytes\n", (unsigned long long)cloche_oplog_size(log));
 	cloche_oplog_free(log);
 	return r;
 }

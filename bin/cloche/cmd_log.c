@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "json_out.h"
 #include "log.h"
+#include "log_live.h"
 #include "names.h"
 
 #include <cloche/host_file.h>
@@ -14,12 +15,13 @@
 #include <unistd.h>
 
 struct log_options {
-	bool json, force;
-	const char *from, *to, *output;
+	bool json, force, live;
+	const char *from, *to, *output, *port;
 };
 
 static const struct option options[] = {
-	{"json", 0, NULL, "list, compact: one JSON document; show, diff: a line each",
+	{"json", 0, NULL,
+		"list, compact, report --live: one JSON document; show, diff: a line each",
 		.at = offsetof(struct log_options, json)},
 	{"from", 0, "N|TIME", "show: begin with entry N, or at TIME (2026-01-31T12:00:00Z)",
 		.at = offsetof(struct log_options, from)},
@@ -27,6 +29,10 @@ static const struct option options[] = {
 		.at = offsetof(struct log_options, to)},
 	{"output", 'o', "FILE.html", "report: the file to write; -: standard output",
 		.at = offsetof(struct log_options, output)},
+	{"live", 0, NULL, "report: serve the page of a run that goes on, to a browser here",
+		.at = offsetof(struct log_options, live)},
+	{"port", 0, "N", "report --live: the port of 127.0.0.1 (default: any free one)",
+		.at = offsetof(struct log_options, port)},
 	{"force", 0, NULL, "report: replace an existing file",
 		.at = offsetof(struct log_options, force)},
 	{0},
@@ -268,10 +274,16 @@ static int write_report(cloche_oplog *log, const char *path, bool force, cloche_
 static int do_report(const struct log_options *o, char **v, cloche_err *err)
 {
 	_cleanup_(close_logp) cloche_oplog *log = NULL;
+	uint64_t port = 0;
 	int r;
 
-	if (!o->output)
-		return wrong_usage(err, NULL, "log: usage: cloche log ID report -o FILE.html");
+	if (o->port && (!o->live || !read_number(o->port, UINT16_MAX, &port)))
+		return wrong_usage(err, NULL, "log: --port is a number, for report --live");
+	if (o->live && !o->output)
+		return log_live(v[0], (uint16_t)port, o->json, err);
+	if (!o->output || o->live)
+		return wrong_usage(
+			err, NULL, "log: usage: cloche log ID report -o FILE.html, or --live");
 	r = open_log(v[0], &log, err);
 	return r < 0 ? r : write_report(log, o->output, o->force, err);
 }
@@ -473,6 +485,7 @@ const struct command command_log = {
 		"  show                  the entries (default); FILE may also be a log of SandboX\n"
 		"  diff A B              what differs between entries (or times); 0: at first\n"
 		"  report -o FILE.html   a page to look at: turns, commands, diffs, requests\n"
+		"  report --live         the same at an address, for a run that goes on\n"
 		"  export DIR            the log and the contents it names, to take elsewhere\n"
 		"  compact               leaves out what later entries have made void\n"
 		"  rm                    removes the log of a sandbox that does not run\n"

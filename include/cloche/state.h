@@ -79,6 +79,10 @@ CLOCHE_API void cloche_oplog_free(cloche_oplog *log);
  * an entry. 0: none, or the log is that of a sandbox, whose writer may not have finished it. */
 CLOCHE_API uint64_t cloche_oplog_torn(const cloche_oplog *log);
 
+/* The bytes of the log and of the requests beside it, as they are now. It differs when one of them
+ * has grown since. Requests are counted if there were any when the log was opened. */
+CLOCHE_API uint64_t cloche_oplog_size(const cloche_oplog *log);
+
 typedef struct cloche_operation {
 	uint64_t number;  /* counts up from 1 */
 	uint64_t time_us; /* since 1970; 0: unknown */

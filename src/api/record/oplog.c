@@ -446,6 +446,18 @@ int cloche_oplog_export(cloche_oplog *log, const char *directory, cloche_err *er
 	return r;
 }
 
+uint64_t cloche_oplog_size(const cloche_oplog *log)
+{
+	uint64_t size = 0;
+	struct stat st;
+
+	if (fstat(log->fd, &st) == 0)
+		size += (uint64_t)st.st_size;
+	if (log->cassette_fd >= 0 && fstat(log->cassette_fd, &st) == 0)
+		size += (uint64_t)st.st_size;
+	return size;
+}
+
 int cloche_oplog_report(cloche_oplog *log, int fd, cloche_err *err)
 {
 	_cleanup_(freep) char *homes = NULL;
