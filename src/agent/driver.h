@@ -54,6 +54,8 @@ struct agent_key {
 	/* The file in the person's home that has it after a login; .file is NULL if there is none.
 	 */
 	struct login_spec login;
+	/* A variable that gets what the file has of whose login it is, which is no secret. */
+	char *account_env, **account;
 };
 
 /* A file with which a new home begins; its path is below the home. */

@@ -341,6 +341,12 @@ static const struct driver_key renew_keys[] = {
 	{NULL},
 };
 
+static const struct driver_key account_keys[] = {
+	{"env", yaml_variable, offsetof(struct agent_key, account_env)},
+	{"member", yaml_texts, offsetof(struct agent_key, account)},
+	{NULL},
+};
+
 static const struct driver_key login_keys[] = {
 	{"file", yaml_path, AT(file)},
 	{"lock", yaml_name, AT(lock)},
@@ -348,6 +354,7 @@ static const struct driver_key login_keys[] = {
 	{"expires", yaml_texts, AT(expires)},
 	{"refresh", yaml_texts, AT(refresh)},
 	{"renew", NULL, 0, renew_keys},
+	{"account", NULL, 0, account_keys},
 	{NULL},
 };
 #undef AT
@@ -383,6 +390,8 @@ static void driver_drop_keys(struct agent_driver *d)
 		free(k->base_url);
 		login_spec_done(&k->login);
 		driver_drop_env(&k->environment);
+		free(k->account_env);
+		strv_free(k->account);
 		strv_free(k->from);
 		strv_free(k->hosts);
 		strv_free(k->headers);
@@ -425,6 +434,8 @@ static int yaml_credential(struct driver_yaml *y, yaml_node_t *value, struct age
 		r = yaml_bad(y, value, "a key needs env, hosts and headers");
 	if (r == 0 && k->login.file && !k->login.token)
 		r = yaml_bad(y, value, "a login needs file and token");
+	if (r == 0 && !k->account_env != !k->account)
+		r = yaml_bad(y, value, "an account needs env and member");
 	return r < 0 ? r : yaml_check_renewal(y, value, k);
 }
 

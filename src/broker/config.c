@@ -139,6 +139,9 @@ static int take_login(struct broker *b, struct str payload)
 		!str_eq(str_from(secret_set_get(b->secrets, member)->spec.name), m.name))
 		member++;
 	r = member < n ? login_new(&spec, &login, b->err) : malformed(b);
+	if (r == 0 && m.expires_msec == 0)
+		m.expires_msec =
+			login_token_end(secret_reveal(secret_set_get(b->secrets, member)->value));
 	if (r == 0 && renew_add(b, login, member, m.number, m.expires_msec) < 0)
 		r = err_nomem(b->err);
 	if (r == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "login/login.h"
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/strv.h"
 
@@ -152,6 +153,30 @@ int login_new(const struct login_spec *spec, struct login **ret, struct cloche_e
 	return r;
 }
 
+/* --- a token --- */
+
+/* Section 4.1.4. */
+uint64_t login_token_end(struct str token)
+{
+	_cleanup_(buf_done_wipedp) struct buf claims = BUF_INIT(LOGIN_TOKEN_MAX);
+	_cleanup_json_ json_t *o = NULL;
+	struct str rest = str_from_index(token, str_chr(token, '.'));
+	struct str middle = rest.n > 0 ? str_from_index(rest, 1) : rest;
+	json_int_t end;
+
+	middle = str_prefix(middle, str_chr(middle, '.'));
+	if (middle.n == 0 || base64_decode(&claims, middle) < 0 ||
+		json_text_read(buf_str(&claims), JSON_REJECT_DUPLICATES, &o, NULL) < 0)
+		return 0;
+	end = json_integer_value(json_object_get(o, "exp"));
+	return end > 0 && (uint64_t)end < UINT32_MAX ? (uint64_t)end * MSEC_PER_SEC : 0;
+}
+
+static uint64_t login_end_of(const struct secret *token)
+{
+	return token ? login_token_end(secret_reveal(token)) : 0;
+}
+
 /* --- its file --- */
 
 /* Return the object that has the last of these members; NULL: none. */
@@ -212,7 +237,9 @@ int login_file_read(
 		login_take_token(login_get(file, l->spec.refresh), &ret->refresh) < 0)
 		return err_nomem(err);
 	expires = json_integer_value(login_get(file, l->spec.expires));
-	ret->expires_msec = expires > 0 ? (uint64_t)expires : 0;
+	ret->expires_msec = expires > 0       ? (uint64_t)expires
+			    : l->spec.expires ? 0
+					      : login_end_of(ret->access);
 	return 0;
 }
 
@@ -325,15 +352,25 @@ int login_answer_read(
 		(life && !json_is_null(life) && !(json_number_value(life) > 0)))
 		return err_set(err, E_PROTOCOL, "the answer is not that of a token endpoint");
 	sec = MIN(json_number_value(life), (double)LIFE_MAX_SEC);
-	ret->expires_msec = sec > 0 ? now_msec + (uint64_t)sec * MSEC_PER_SEC : 0;
+	ret->expires_msec =
+		sec > 0 ? now_msec + (uint64_t)sec * MSEC_PER_SEC : login_end_of(ret->access);
 	return 0;
+}
+
+/* RFC 6749 section 5.2, and the words of OpenAI. */
+static bool login_is_refusal(struct str word)
+{
+	return str_eq(word, STR("invalid_grant")) || str_starts(word, STR("refresh_token_"));
 }
 
 bool login_answer_refuses(struct str body)
 {
 	_cleanup_json_ json_t *o = NULL;
+	const json_t *error;
 
-	return body.n <= LOGIN_ANSWER_MAX &&
-	       json_text_read(body, JSON_REJECT_DUPLICATES, &o, NULL) == 0 &&
-	       str_eq(json_str_at(o, "error"), STR("invalid_grant"));
+	if (body.n > LOGIN_ANSWER_MAX || json_text_read(body, JSON_REJECT_DUPLICATES, &o, NULL) < 0)
+		return false;
+	error = json_object_get(o, "error");
+	return login_is_refusal(json_str(error)) || login_is_refusal(json_str_at(error, "code")) ||
+	       login_is_refusal(json_str_at(error, "type"));
 }

@@ -24,7 +24,7 @@ struct login_spec {
 	char *file; /* below the person's home, for messages */
 	char *lock; /* beside it, the directory that whoever renews it makes; NULL: none */
 	/* The names of the members that lead to the tokens, and to the time in milliseconds since
-	 * 1970 at which the access token ends. */
+	 * 1970 at which the access token ends. Without that, a JSON Web Token says itself when. */
 	char **token, **refresh, **expires;
 	char *url; /* of the token endpoint, https://HOST[:PORT]/PATH; NULL: nobody renews it */
 	char *client_id;     /* of the program whose login it is */
@@ -57,6 +57,10 @@ struct login_tokens {
 };
 void login_tokens_done(struct login_tokens *t);
 
+/* Return the end of a token that is a JSON Web Token (RFC 7519) and has one, in milliseconds since
+ * 1970; else 0. Nothing of it is verified. */
+uint64_t login_token_end(struct str token);
+
 /* Read the file's text; a token that is no token is none. Return 0, or negative (E_CONFIG: it is no
  * JSON). *ret must be given to login_tokens_done() in every case. */
 _warn_unused_ int login_file_read(
@@ -74,5 +78,6 @@ _warn_unused_ int login_request_body(const struct login *l, struct str refresh, 
  * refresh token leaves the old one valid. *ret as for login_file_read(). */
 _warn_unused_ int login_answer_read(
 	struct str body, uint64_t now_msec, struct login_tokens *ret, struct cloche_err *err);
-/* Return whether the body of an error says that the refresh token is not valid (any more). */
+/* Return whether the body of an error, in the form of RFC 6749 or with an object in it, says that
+ * the refresh token is not valid (any more). */
 bool login_answer_refuses(struct str body);

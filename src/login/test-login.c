@@ -274,9 +274,50 @@ static void test_refusal(void)
 	check(login_answer_refuses(
 		STR("{\"error\":\"invalid_grant\",\"error_description\":\"x\"}")));
 	check(!login_answer_refuses(STR("{\"error\":\"temporarily_unavailable\"}")));
-	check(!login_answer_refuses(STR("{\"error\":{\"type\":\"invalid_grant\"}}")));
+	check(login_answer_refuses(STR("{\"error\":{\"type\":\"invalid_grant\"}}")));
+	check(login_answer_refuses(STR("{\"error\":{\"code\":\"refresh_token_reused\"}}")));
+	check(!login_answer_refuses(STR("{\"error\":{\"code\":\"server_error\"}}")));
+	check(!login_answer_refuses(STR("{\"error\":[\"invalid_grant\"]}")));
 	check(!login_answer_refuses(STR("invalid_grant")));
 	check(!login_answer_refuses(STR("")));
+}
+
+/* {"exp":1700000000}, and others. */
+static void test_end_of_a_token(void)
+{
+	static const struct {
+		const char *token;
+		uint64_t end;
+	} rows[] = {{"eyJhbGciOiJub25lIn0.eyJleHAiOjE3MDAwMDAwMDB9.c2ln", 1700000000000},
+		{"x.eyJleHAiOjE3MDAwMDAwMDB9", 1700000000000}, {"", 0}, {".", 0}, {"..", 0},
+		{"eyJleHAiOjE3MDAwMDAwMDB9", 0}, {"x.!!!.y", 0}, {"x.W10.y", 0}, /* [] */
+		{"x.eyJleHAiOi0xfQ.y", 0},                                       /* -1 */
+		{"x.eyJleHAiOiIxIn0.y", 0},                                      /* "1" */
+		{"x.eyJleHAiOjkyMjMzNzIwMzY4NTQ3NzU4MDd9.y", 0}}; /* 9223372036854775807 */
+	char tokens[] = "tokens", access[] = "access_token", name[] = "refresh_token";
+	struct login_spec spec = good();
+	struct login_tokens t;
+	struct login *l;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		check_int(login_token_end(str_from(rows[i].token)), rows[i].end);
+	spec.token = (char *[]){tokens, access, NULL};
+	spec.refresh = (char *[]){tokens, name, NULL};
+	spec.expires = NULL;
+	l = make(&spec);
+	check_int(login_file_read(l,
+			  STR("{\"tokens\":{\"access_token\":"
+			      "\"x.eyJleHAiOjE3MDAwMDAwMDB9.y\"}}"),
+			  &t, NULL),
+		0);
+	check_int(t.expires_msec, 1700000000000);
+	login_tokens_done(&t);
+	check_int(login_answer_read(
+			  STR("{\"access_token\":\"x.eyJleHAiOjE3MDAwMDAwMDB9.y\"}"), 1, &t, NULL),
+		0);
+	check_int(t.expires_msec, 1700000000000);
+	login_tokens_done(&t);
+	login_free(l);
 }
 
 int main(void)
@@ -291,5 +332,6 @@ int main(void)
 	run_test(test_answer);
 	run_test(test_wrong_answers);
 	run_test(test_refusal);
+	run_test(test_end_of_a_token);
 	return tap_done();
 }

@@ -10,7 +10,7 @@ import urllib.parse
 
 ANSWER = "the-answer-of-the-double"
 HOSTS = ["api.anthropic.com", "platform.claude.com", "api.openai.com", "generativelanguage.googleapis.com",
-         "cloudcode-pa.googleapis.com", "www.googleapis.com", "oauth2.googleapis.com"]
+         "cloudcode-pa.googleapis.com", "www.googleapis.com", "oauth2.googleapis.com", "chatgpt.com", "auth.openai.com"]
 
 
 def events(pairs):

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { AGENT_LOGIN_MAX = 256 << 10 };
+enum { AGENT_LOGIN_MAX = 256 << 10, AGENT_ACCOUNT_MAX = 256 };
 
 int agent_add_environment(cloche_sandbox *sb, const struct agent_environment *env, const char *home,
 	struct cloche_err *err)
@@ -95,6 +95,7 @@ static int agent_login_find(
 {
 	_cleanup_json_ json_t *login = agent_login_load(key);
 	const struct login_spec *spec = &key->login;
+	const char *account;
 	const char *token = json_string_value(agent_login_member(login, spec->token));
 	const char *refresh =
 		json_string_value(spec->url ? agent_login_member(login, spec->refresh) : NULL);
@@ -107,7 +108,13 @@ static int agent_login_find(
 	ret->expires_msec = expires > 0 ? (uint64_t)expires : 0;
 	ret->expired = !ret->renews && expires > 0 &&
 		       ret->expires_msec <= clock_real_usec() / USEC_PER_MSEC;
-	return ret->expired ? 0 : set_string(&ret->value, token, err);
+	if (ret->expired)
+		return 0;
+	account = json_string_value(key->account ? agent_login_member(login, key->account) : NULL);
+	if (account && strlen(account) <= AGENT_ACCOUNT_MAX && str_is_visible(str_from(account)) &&
+		set_string(&ret->account, account, err) < 0)
+		return -E_NO_MEMORY;
+	return set_string(&ret->value, token, err);
 }
 
 int agent_key_find(const struct agent_key *key, struct agent_found *ret, struct cloche_err *err)
@@ -127,6 +134,7 @@ void agent_found_done(struct agent_found *found)
 	if (found->value)
 		explicit_bzero(found->value, strlen(found->value));
 	free(found->value);
+	free(found->account);
 }
 
 int agent_mask_key(cloche_sandbox *sb, const struct agent_key *key, char *const *hosts,
@@ -140,6 +148,8 @@ int agent_mask_key(cloche_sandbox *sb, const struct agent_key *key, char *const 
 		return err_nomem(err);
 	r = cloche_secrets_add(sb->secrets, key->env, found->value, strlen(found->value),
 		(const char *const *)hosts, (const char *const *)key->headers, false, err);
+	if (r == 0 && found->account && !strv_env_get(sb->env, key->account_env))
+		r = cloche_sandbox_set_env(sb, key->account_env, found->account, err);
 	if (r == 0 && found->renews)
 		r = secrets_add_login(sb->secrets, key->env, &key->login, found->expires_msec, err);
 	return r;

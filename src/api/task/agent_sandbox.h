@@ -23,6 +23,7 @@ struct agent_found {
 	bool expired;          /* there is a login, which has expired and cannot be renewed */
 	bool renews;           /* the value is the access token of a login that the broker renews */
 	uint64_t expires_msec; /* of that; 0: not known */
+	char *account;         /* whose login it is, for the driver's account_env; or NULL */
 };
 void agent_found_done(struct agent_found *found);
 /* Find a credential: in the caller's environment, else in the file of a login. *ret must be given
