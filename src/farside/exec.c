@@ -4,6 +4,7 @@
  * of a process is told when what it has printed has been read. */
 #include "base/fd.h"
 #include "farside/hold.h"
+#include "ipc/pty.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,13 +101,26 @@ static int exec_reserve_terminal(struct hold_exec *x, uint32_t number)
 	return 0;
 }
 
+/* Give the command a terminal if its init can open none. */
+static int exec_lend_terminal(
+	const struct hold *h, struct roomctl_exec *m, int fds[3], unsigned *ret_n)
+{
+	if (!h->room->provider->lends_terminals)
+		return 0;
+	m->fds_mask = 3;
+	*ret_n = 2;
+	return pty_make(m->spec.rows, m->spec.cols, &fds[0], &fds[1]);
+}
+
 /* Make what the process gets: fds in the order of m's mask. */
-static int exec_make_fds(struct hold_exec *x, const struct far_exec *ask,
-	const struct roomctl_exec *m, int fds[3], unsigned *ret_n)
+static int exec_make_fds(struct hold_exec *x, const struct far_exec *ask, struct roomctl_exec *m,
+	int fds[3], unsigned *ret_n)
 {
 	const uint32_t channels[] = {ask->channel0, ask->channel1, ask->channel2};
 	int e = m->spec.tty ? exec_reserve_terminal(x, ask->channel0) : 0;
 
+	if (e == 0 && m->spec.tty)
+		e = exec_lend_terminal(x->hold, m, fds, ret_n);
 	for (unsigned i = 0; i < 3 && e == 0 && !m->spec.tty; i++) {
 		bool wanted = m->fds_mask & 1U << i;
 
@@ -138,7 +152,7 @@ static struct hold_exec *exec_new(struct hold *h, uint32_t number)
 	return NULL;
 }
 
-static int exec_start(struct hold *h, const struct far_exec *ask, const struct roomctl_exec *m)
+static int exec_start(struct hold *h, const struct far_exec *ask, struct roomctl_exec *m)
 {
 	struct hold_exec *x = exec_new(h, m->exec);
 	int fds[3] = {-1, -1, -1}, e;

@@ -14,6 +14,7 @@
 #include "init/init.h"
 #include "init/setgid.h"
 #include "init/stoppable.h"
+#include "ipc/pty.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,19 +138,22 @@ static int child(void *arg)
 	_exit(1);
 }
 
-/* Get the slave from the master's descriptor: no path of the room is trusted. */
-static int open_terminal(const struct exec_spec *s, int *ret_master, int *ret_slave)
+/* Open the command's terminal, or take the one that came with it: master and slave. */
+static int open_terminal(
+	const struct exec_spec *s, const int given[3], int *ret_master, int *ret_slave)
 {
-	struct winsize size = {.ws_row = s->rows, .ws_col = s->cols};
-	_cleanup_fd_ int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	_cleanup_fd_ int slave = -1;
-	int unlock = 0;
+	_cleanup_fd_ int master = -1, slave = -1;
+	int r = 0;
 
-	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
-		return -errno;
-	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (slave < 0 || ioctl(slave, TIOCSWINSZ, &size) < 0)
-		return -errno;
+	if (given[0] < 0 || given[1] < 0) {
+		r = pty_make(s->rows, s->cols, &master, &slave);
+	} else {
+		master = fcntl(given[0], F_DUPFD_CLOEXEC, 3);
+		slave = fcntl(given[1], F_DUPFD_CLOEXEC, 3);
+		r = master < 0 || slave < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		return r;
 	if (s->uid != getuid() && fchown(slave, s->uid, (gid_t)-1) < 0)
 		return -errno;
 	*ret_master = TAKE_FD(master);
@@ -212,7 +216,7 @@ int start_process(const struct roomctl_exec *m, const int fds[3], struct proc **
 	*p = (struct proc){
 		.exec = m->exec, .last = m->last, .slave = -1, .master = -1, .birth = -1};
 	if (m->spec.tty) {
-		r = open_terminal(&m->spec, &p->master, &p->slave);
+		r = open_terminal(&m->spec, fds, &p->master, &p->slave);
 		if (r < 0) {
 			*why = (struct start_failure){ROOM_STAGE_TTY, -r};
 			return -1;

@@ -33,7 +33,8 @@ enum {
 };
 
 enum roomctl_frame {
-	ROOM_EXEC = 1, /* struct roomctl_exec (bit i of fds_mask: descriptor i is attached) */
+	ROOM_EXEC = 1, /* struct roomctl_exec (bit i of fds_mask: descriptor i is attached). With a
+			* terminal: 0 is its master and 1 its slave; without them, init opens one */
 	ROOM_SIGNAL,   /* struct roomctl_signal */
 	ROOM_RESIZE,   /* struct roomctl_resize */
 	ROOM_READY = 32,

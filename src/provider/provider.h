@@ -159,6 +159,9 @@ struct provider {
 	 * to reap, which is asked after the end of every room. NULL is fine. Return NULL. */
 	struct room *(*destroy)(struct room *r);
 
+	/* Init may open no terminals in such a room: it gets them from who sends it commands. */
+	bool lends_terminals;
+
 	/* Kill one process that init has started in the room, with everything that belongs to it
 	 * (CTL_SCOPE_TREE in ipc/control.h), without init's help and whatever user they run as. pid
 	 * is the process's id in the room. Return -E_NOT_FOUND if there is none. Do not wait. */

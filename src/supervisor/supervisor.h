@@ -485,6 +485,15 @@ bool recording_is_awaited(const struct supervisor *s);
 bool recording_look_again(struct supervisor *s, const struct ctl_exec *m);
 bool recording_is_over(const struct supervisor *s);
 
+/* --- lend.c: what a command gets of the host's --- */
+/* A pipe belongs to the user who made it, so a user of the room that does not exist outside could
+ * use it but not open it by name (/dev/stdout). This is for anonymous pipes only: a named one is a
+ * file of the host. */
+void lend_pipes(const struct room *room, const struct exec_spec *spec, const int fds[3]);
+/* If the command is to have a terminal and its init can open none, put its master and its slave
+ * into fds, in place of what is there. Return 0 or -errno. */
+_warn_unused_ int lend_terminal(const struct room *room, const struct exec_spec *spec, int fds[3]);
+
 /* --- sandbox.c: the room's life --- */
 /* START has arrived. Takes m's content; fds (borrowed) are those of START. Failures are reported to
  * the owner here. */

@@ -12,13 +12,11 @@
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <utlist.h>
 
@@ -105,19 +103,6 @@ void task_on_output(struct task *t)
 
 /* --- starting --- */
 
-/* A pipe belongs to the user who made it, so a user of the room that does not exist outside could
- * use it but not open it by name (/dev/stdout). This is for anonymous pipes only: a named one is a
- * file of the host. */
-static void lend_pipes(const struct room *room, const struct exec_spec *spec, const int fds[3])
-{
-	for (unsigned i = 0; i < 3; i++) {
-		struct statfs fs;
-
-		if (fds[i] >= 0 && fstatfs(fds[i], &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
-			room_lend(room, fds[i], spec->uid, spec->gid);
-	}
-}
-
 static bool send_to_init(
 	struct task *t, const struct exec_spec *spec, const int fds[3], bool is_last)
 {
@@ -183,7 +168,11 @@ static bool launch(struct task *t, const struct ctl_exec *m, struct chan_frame *
 	struct supervisor *s = t->sup;
 	bool is_last = s->start.one_shot && s->tasks.first_number == 0; /* see end_if_one_shot */
 	int fds[3] = {-1, -1, -1}, r = arrange_output(t, m, f, fds);
-	bool ok = r == 0 && send_to_init(t, &m->spec, fds, is_last);
+	bool ok;
+
+	if (r == 0)
+		r = lend_terminal(t->sup->room, &m->spec, fds);
+	ok = r == 0 && send_to_init(t, &m->spec, fds, is_last);
 
 	for (int i = 0; i < 3; i++)
 		fd_close(fds[i]);
@@ -197,7 +186,8 @@ static bool launch(struct task *t, const struct ctl_exec *m, struct chan_frame *
 		watchers_fail(t, E_USAGE, EINVAL,
 			"output of a kept sandbox goes to pipes, not to other files");
 	else if (r < 0)
-		watchers_fail(t, E_SYSTEM, -r, "no pipes could be made for the process");
+		watchers_fail(
+			t, E_SYSTEM, -r, "no pipes or terminal could be made for the process");
 	else
 		watchers_fail(t, E_LIMIT, 0, "too much waits for the room's init");
 	task_free(t);
