@@ -56,16 +56,23 @@ static bool refusal_is_ssh(const json_t *event)
 	       strpbrk(host, "abcdefghijklmnopqrstuvwxyz");
 }
 
+/* Whether it is a request of git over ssh. */
+static bool refusal_is_git(const json_t *event)
+{
+	return strncmp(refusal_text(event, "url"), "ssh://", 6) == 0;
+}
+
 static enum what refusal_what(const json_t *event)
 {
 	static const struct {
 		const char *reason;
 		enum what what;
 	} reasons[] = {{"host", WHAT_HOST}, {"host_address", WHAT_HOST}, {"scheme", WHAT_HOST},
-		{"port", WHAT_HOST}, {"tcp", WHAT_HOST}, {"path", WHAT_ENTRY},
+		{"port", WHAT_HOST}, {"tcp", WHAT_HOST}, {"user", WHAT_ENTRY}, {"path", WHAT_ENTRY},
 		{"path_undecidable", WHAT_ENTRY}, {"query", WHAT_ENTRY}, {"method", WHAT_ENTRY},
 		{"websocket", WHAT_ENTRY}, {"denied", WHAT_DENIED}};
 	const char *reason = refusal_text(event, "reason");
+	enum what what = WHAT_OTHER;
 
 	if (strstr(refusal_text(event, "note"), ", which is refused: "))
 		return WHAT_ADDRESS;
@@ -73,8 +80,11 @@ static enum what refusal_what(const json_t *event)
 		return WHAT_SSH;
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (strcmp(reason, reasons[i].reason) == 0)
-			return reasons[i].what;
-	return WHAT_OTHER;
+			what = reasons[i].what;
+	/* --allow is for fetching, whatever is listed already. */
+	if (refusal_is_git(event) && (what == WHAT_HOST || what == WHAT_ENTRY))
+		what = strcmp(refusal_text(event, "method"), "FETCH") == 0 ? WHAT_HOST : WHAT_ENTRY;
+	return what;
 }
 
 static bool is_opened_by_allow(enum what what)
@@ -86,7 +96,7 @@ static bool is_word(const char *text)
 {
 	return text[0] && text[0] != '-' &&
 	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-			    ".-_:[]/") == strlen(text);
+			    ".-_:[]/@+") == strlen(text);
 }
 
 /* HOST for its usual ports, else with the scheme or the port. */
@@ -98,7 +108,9 @@ static void refusal_place(const json_t *event, char ret[PLACE_MAX])
 	static const char machine[] = "host.cloche.internal";
 	bool plain = strncmp(refusal_text(event, "url"), "http://", 7) == 0;
 
-	if (strcmp(refusal_text(event, "reason"), "tcp") == 0)
+	if (refusal_is_git(event))
+		snprintf(ret, PLACE_MAX, "%s", refusal_text(event, "url"));
+	else if (strcmp(refusal_text(event, "reason"), "tcp") == 0)
 		snprintf(ret, PLACE_MAX, "tcp://%s:%lld", host, (long long)port);
 	else if (port == 0 || (port == (plain ? 80 : 443) && strcmp(host, machine) != 0))
 		snprintf(ret, PLACE_MAX, "%s", host);
@@ -176,6 +188,13 @@ static void refusals_take(struct refusals *all, const json_t *event)
 		refusal_program(event, r.program);
 		if (r.what == WHAT_ADDRESS || r.what == WHAT_OTHER)
 			snprintf(r.why, sizeof(r.why), "%s", refusal_text(event, "note"));
+		if (refusal_is_git(event) && r.what == WHAT_ENTRY) {
+			r.what = WHAT_OTHER;
+			snprintf(r.why, sizeof(r.why),
+				"%s is not allowed there; an allowlist can have it (schemes: "
+				"[ssh])",
+				refusal_text(event, "method"));
+		}
 		if (r.what == WHAT_SSH)
 			snprintf(r.why, sizeof(r.why), "%s", refusal_text(event, "host"));
 		if (is_opened_by_allow(r.what) && !is_word(r.place))

@@ -162,12 +162,14 @@ int broker_tell_ports(struct broker *b, bool first)
 {
 	uint8_t bits[ALLOWLIST_PORT_BYTES];
 	bool any = allowlist_tcp_ports(b->policy, bits);
-	const struct net_ports m = {.tcp = str_make(bits, any ? sizeof(bits) : 0)};
+	const struct net_ports m = {.tcp = str_make(bits, any ? sizeof(bits) : 0),
+		.ssh = !b->offline && allowlist_has_ssh(b->policy)};
 
 	_Static_assert(sizeof(bits) == NET_PORT_BYTES, "a bit for each port");
-	if (!first && !any && !b->tcp_ports)
+	if (!first && !any && !b->tcp_ports && m.ssh == b->ssh)
 		return 0;
 	b->tcp_ports = any;
+	b->ssh = m.ssh;
 	return net_send_ports(&b->net, &m);
 }
 
@@ -266,7 +268,10 @@ static void on_sweep(struct loop_timer *t)
 	pool_sweep(b);
 	HASH_ITER (hh, b->streams.open, s, tmp) {
 		if (s->up && !s->up->ops && now - s->up->since > CONNECT_USEC) {
-			refuse_upstream(s, 502, "upstream_tls", "the TLS handshake took too long");
+			refuse_upstream(s, 502,
+				s->scheme == NET_SSH ? "upstream_ssh" : "upstream_tls",
+				s->scheme == NET_SSH ? "the session of SSH took too long"
+						     : "the TLS handshake took too long");
 		} else if (now - s->active > STALL_USEC) {
 			stream_note(s, "nothing moved for an hour");
 			stream_reset(s, NET_RESET_LIMIT);

@@ -47,6 +47,7 @@ struct broker {
 	bool serving;          /* configured and narrowed */
 	bool hello;            /* the gateway has sent HELLO */
 	bool tcp_ports;        /* the gateway knows of ports for plain TCP */
+	bool ssh;              /* ... and that there are rules for git over ssh */
 	bool leaving;          /* the gateway has gone, and a login is still being renewed */
 	bool rest_due;         /* something happened since memory was last given back */
 	struct loop_timer sweep;

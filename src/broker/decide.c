@@ -18,10 +18,12 @@
 #include "broker/pool.h"
 #include "broker/refuse.h"
 #include "broker/request_body.h"
+#include "broker/ssh.h"
 #include "broker/stream.h"
 #include "broker/upstream.h"
 #include "broker/watch.h"
 #include "ipc/netchan.h"
+#include "ipc/sshleg.h"
 #include "netlog/netlog.h"
 #include "policy/allowlist.h"
 
@@ -113,8 +115,10 @@ void request_prepare(struct stream *s)
 
 struct policy_request decide_what(const struct stream *s)
 {
-	static const enum policy_scheme schemes[NET_SCHEME_END] = {
-		[NET_HTTP] = POLICY_HTTP, [NET_HTTPS] = POLICY_HTTPS, [NET_TCP] = POLICY_TCP};
+	static const enum policy_scheme schemes[NET_SCHEME_END] = {[NET_HTTP] = POLICY_HTTP,
+		[NET_HTTPS] = POLICY_HTTPS,
+		[NET_TCP] = POLICY_TCP,
+		[NET_SSH] = POLICY_SSH};
 	struct policy_request req = {
 		.scheme = schemes[s->scheme],
 		.host = host_str(&s->host),
@@ -126,7 +130,10 @@ struct policy_request decide_what(const struct stream *s)
 		.body_filtered = true,
 	};
 
-	find_overrides(&s->head.fields, &req);
+	if (s->scheme == NET_SSH)
+		req.user = ssh_field(s, STR(SSHLEG_FIELD_USER));
+	else
+		find_overrides(&s->head.fields, &req);
 	return req;
 }
 

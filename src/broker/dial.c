@@ -422,6 +422,9 @@ bool dial_may_stay(const struct stream *s, const struct allow_rule *rule)
 
 	if (!s->up || find_override(s))
 		return true;
+	/* The connection itself is elsewhere (ssh.c). */
+	if (s->scheme == NET_SSH)
+		return allow_rule_same_addresses(s->verdict.rule, rule);
 	if (policy_host_is_machine(&s->host))
 		return rule && allow_rule_names_machine(rule);
 	if (dial_proxy(s, &known)) {

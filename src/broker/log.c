@@ -10,25 +10,33 @@
 #include "base/clock.h"
 #include "broker/broker_internal.h"
 #include "broker/chain.h"
+#include "broker/ssh.h"
 #include "broker/stream.h"
 #include "ipc/chan.h"
 #include "ipc/netchan.h"
+#include "ipc/sshleg.h"
 #include "netlog/netlog.h"
 #include "policy/decide.h"
 #include "secrets/scrub.h"
 
 #include <stdio.h>
 
-/* scheme://host[:port]target, valid until the next call. */
-static struct str log_url(
-	struct broker *b, enum net_scheme scheme, struct str host, uint16_t port, struct str target)
+/* scheme://[user@]host[:port]target, valid until the next call. */
+static struct str log_url(struct broker *b, enum net_scheme scheme, struct str user,
+	struct str host, uint16_t port, struct str target)
 {
-	uint16_t usual = scheme == NET_HTTPS ? 443 : 80;
+	uint16_t usual = scheme == NET_HTTPS ? 443 : scheme == NET_SSH ? 22 : 80;
 	size_t at;
 	int r;
 
 	buf_clear(&b->lines.url);
-	r = buf_add_str(&b->lines.url, scheme == NET_HTTPS ? STR("https://") : STR("http://"));
+	r = buf_add_str(&b->lines.url, scheme == NET_HTTPS ? STR("https://")
+				       : scheme == NET_SSH ? STR("ssh://")
+							   : STR("http://"));
+	if (r == 0 && user.n > 0)
+		r = buf_add_str(&b->lines.url, user);
+	if (r == 0 && user.n > 0)
+		r = buf_add_char(&b->lines.url, '@');
 	if (r == 0)
 		r = buf_add_str(&b->lines.url, host);
 	if (r == 0 && port && port != usual)
@@ -65,15 +73,21 @@ static void add_owner(const struct broker *b, struct netlog_event *ev)
 	ev->program = b->lines.owner->program;
 }
 
+/* A tunnel of which nobody knows what is in it. */
+static bool is_opaque(const struct stream *s)
+{
+	return s->kind == NET_KIND_TUNNEL && s->scheme != NET_SSH;
+}
+
 static struct netlog_event request_event(struct stream *s, enum netlog_kind kind)
 {
+	struct str user = s->scheme == NET_SSH ? ssh_field(s, STR(SSHLEG_FIELD_USER)) : STR_NULL;
 	struct netlog_event ev = {
 		.kind = kind,
 		.method = http_head_method(&s->head),
-		.url = s->kind == NET_KIND_TUNNEL
-			       ? tunnel_url(s)
-			       : log_url(s->broker, s->scheme, host_str(&s->host), s->port,
-					 stream_target(s)),
+		.url = is_opaque(s) ? tunnel_url(s)
+				    : log_url(s->broker, s->scheme, user, host_str(&s->host),
+					      s->port, stream_target(s)),
 		.host = host_str(&s->host),
 		.port = s->port,
 		.rule = s->verdict.rule ? str_from(s->verdict.rule->label) : STR_NULL,
@@ -140,7 +154,7 @@ static enum netlog_kind kind_of(const struct stream *s, enum netlog_kind kind, b
 {
 	if (s->state == STREAM_SWITCHED)
 		return NETLOG_WEBSOCKET;
-	if (s->kind == NET_KIND_TUNNEL && kind == NETLOG_REQUEST) {
+	if (is_opaque(s) && kind == NETLOG_REQUEST) {
 		if (!allowed || !stream_has_answer(s))
 			return NETLOG_CONNECT;
 		return s->scheme == NET_TCP ? NETLOG_TCP : NETLOG_TUNNEL;
@@ -245,7 +259,8 @@ static int refused_event(struct broker *b, const struct net_event *e, struct str
 {
 	struct netlog_event ev = {.kind = NETLOG_REQUEST,
 		.method = e->method.n ? e->method : STR("-"),
-		.url = log_url(b, e->scheme, host.n ? host : STR("-"), e->port, e->target),
+		.url = log_url(
+			b, e->scheme, STR_NULL, host.n ? host : STR("-"), e->port, e->target),
 		.host = host,
 		.port = e->port,
 		.status = e->status};

@@ -159,13 +159,32 @@ static int send_object(struct stream *s, unsigned status, const json_t *object)
 	return send_answer(s, status, buf_str(&body));
 }
 
+/* ssh shows it as it is. */
+static int send_text(struct stream *s, unsigned status, const json_t *object)
+{
+	_cleanup_(buf_donep) struct buf body = BUF_INIT(BODY_MAX);
+	const char *text = json_string_value(json_object_get(object, "message"));
+	const char *how = json_string_value(json_object_get(object, "how_to_allow"));
+
+	if (!text || buf_add_str(&body, str_from(text)) < 0 ||
+		(how && buf_printf(&body, "\nwhat would allow it:\n%s", how) < 0))
+		buf_clear(&body);
+	s->bytes_in = buf_len(&body);
+	s->window_out -= (uint32_t)buf_len(&body); /* nothing was sent before */
+	return send_answer(s, status, buf_str(&body));
+}
+
 static void refuse_answer(struct stream *s, unsigned status, const json_t *object)
 {
 	int r;
 
 	s->status = (uint16_t)status;
 	stream_go(s, STREAM_ANSWERING);
-	r = is_grpc_call(s) ? send_grpc_status(s, status, object) : send_object(s, status, object);
+	if (s->scheme == NET_SSH)
+		r = send_text(s, status, object);
+	else
+		r = is_grpc_call(s) ? send_grpc_status(s, status, object)
+				    : send_object(s, status, object);
 	if (r < 0)
 		broker_fail(s->broker);
 }
@@ -292,6 +311,7 @@ static int add_words(const struct allow_rule *rule, struct buf *out)
 		{rule->schemes == POLICY_HTTPS, "schemes: [https]"},
 		{rule->schemes == POLICY_HTTP, "schemes: [http]"},
 		{rule->schemes == POLICY_TCP, "schemes: [tcp]"},
+		{rule->schemes == POLICY_SSH, "schemes: [ssh]"},
 		{rule->encoded_slash, "encoded_slash: true"},
 		{!rule->websocket, "websocket: false"},
 		{!rule->scrub, "scrub: false"},

@@ -21,6 +21,7 @@
 #include "broker/refuse.h"
 #include "broker/request_body.h"
 #include "broker/response.h"
+#include "broker/ssh.h"
 #include "broker/upstream.h"
 #include "broker/websocket.h"
 #include "http/body.h"
@@ -296,6 +297,8 @@ static uint16_t written_port(const struct net_open *m)
 
 static bool valid_tunnel(const struct net_open *m)
 {
+	if (m->scheme == NET_SSH)
+		return ssh_is_open(m);
 	return m->scheme != NET_HTTP && m->method.n == 0 && m->target.n == 0 && m->fields_n == 0 &&
 	       m->body == NET_BODY_STREAM && m->length == 0;
 }
@@ -309,7 +312,7 @@ static bool valid_open(struct broker *b, const struct net_open *m, struct host *
 		return false;
 	if (m->kind == NET_KIND_TUNNEL)
 		return valid_tunnel(m);
-	if (m->scheme == NET_TCP)
+	if (m->scheme == NET_TCP || m->scheme == NET_SSH)
 		return false;
 	if (m->kind == NET_KIND_WEBSOCKET &&
 		(!str_eq(m->method, STR("GET")) || m->body != NET_BODY_STREAM ||
@@ -340,11 +343,14 @@ static int take_head(struct stream *s, const struct net_open *m, struct wire_in 
 	static const enum http_framing framing[NET_BODY_END] = {
 		HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED};
 	bool tunnel = m->kind == NET_KIND_TUNNEL, http = m->kind == NET_KIND_HTTP;
-	int r = http_head_set_request(&s->head, tunnel ? STR("CONNECT") : m->method,
+	bool opaque = tunnel && m->scheme != NET_SSH;
+	int r = http_head_set_request(&s->head, opaque ? STR("CONNECT") : m->method,
 		m->scheme == NET_HTTPS ? STR("https") : STR("http"), m->host, written_port(m),
-		tunnel ? STR("*") : m->target);
+		opaque ? STR("*") : m->target);
 
 	if (r < 0 || !stream_take_fields(&s->head.fields, fields, m->fields_n))
+		return -EPROTO;
+	if (m->scheme == NET_SSH && !ssh_has_fields(s))
 		return -EPROTO;
 	http_head_set_body(&s->head, http ? framing[m->body] : HTTP_BODY_NONE, m->length);
 	if (m->body == NET_BODY_NONE && means_content(m->method))
@@ -396,7 +402,7 @@ static int on_open(struct broker *b, struct str payload)
 	}
 	s->http1 = m.http1 || needs_http1(s);
 	s->keep_alive = m.keep_alive;
-	if (s->scheme != NET_TCP)
+	if (s->scheme != NET_TCP && s->scheme != NET_SSH)
 		tape_request(s);
 	b->lines.owner = m.owner.pid ? &m.owner : NULL;
 	decide_request(s);

@@ -13,8 +13,10 @@
 #include "broker/refuse.h"
 #include "broker/request_body.h"
 #include "broker/response.h"
+#include "broker/ssh.h"
 #include "broker/stream.h"
 #include "ipc/netchan.h"
+#include "ipc/sshleg.h"
 #include "loop/loop.h"
 
 #include <errno.h>
@@ -44,6 +46,7 @@ static void free_upstream(struct upstream *u)
 {
 	if (u->ops && u->ops->end)
 		u->ops->end(u);
+	buf_done(&u->answer);
 	free(u);
 }
 
@@ -290,8 +293,10 @@ static void handshake(struct upstream *u)
 {
 	struct stream *s = u->stream;
 	enum tls_trouble kind;
-	enum tls_io io = u->tls ? tls_client_handshake(u->tls) : TLS_IO_OK;
 	char message[NOTE_MAX];
+	enum tls_io io = u->tls                 ? tls_client_handshake(u->tls)
+			 : s->scheme == NET_SSH ? ssh_upstream_answer(u, message, sizeof(message))
+						: TLS_IO_OK;
 
 	u->want_out = io == TLS_IO_WRITE;
 	if (io == TLS_IO_READ || io == TLS_IO_WRITE) {
@@ -301,6 +306,10 @@ static void handshake(struct upstream *u)
 	}
 	if (io == TLS_IO_OK) {
 		established(u);
+		return;
+	}
+	if (s->scheme == NET_SSH) {
+		refuse_upstream(s, 502, "upstream_ssh", message);
 		return;
 	}
 	snprintf(message, sizeof(message), "TLS to %s failed: %s", s->host.text,
@@ -356,6 +365,11 @@ void upstream_new(struct stream *s, int fd)
 	u->policy = b->policy_number;
 	u->since = s->active = loop_now(b->loop);
 	s->keep = false;
+	u->answer = BUF_INIT(SSHLEG_MAX_RECORD);
+	if (s->scheme == NET_SSH && ssh_upstream_start(u) < 0) {
+		refuse_upstream(s, 502, "upstream_ssh", "no session of SSH could be started");
+		return;
+	}
 	/* In a tunnel the TLS is the client's own. */
 	if (s->scheme == NET_HTTPS && s->kind != NET_KIND_TUNNEL &&
 		(tls_client_new(b->trust, fd, host_bare(&s->host), s->port, &u->tls, &err) < 0 ||

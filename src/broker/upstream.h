@@ -53,6 +53,7 @@ struct upstream {
 	struct loop_job job;
 	const struct upstream_ops *ops; /* NULL until the handshake is over */
 	void *protocol;                 /* of the ops */
+	struct buf answer;              /* what ssh.c has read of it */
 	bool dead;
 	bool used;     /* has served a request, or waited for one */
 	bool http1;    /* only HTTP/1.1 was offered; the origin may speak HTTP/2, too */

@@ -104,6 +104,13 @@ static void put_request(struct ask_line *l, const struct allow_rule *rule)
 {
 	static const char *const schemes[] = {"", "https", "http", "https and http"};
 
+	if (rule->schemes == POLICY_SSH) {
+		ask_line_add(l, "; git over ssh, with YOUR ssh agent, as the user ");
+		ask_line_word(l, str_from(rule->user));
+		put_path(l, rule);
+		put_words(l, "; methods ", rule->methods);
+		return;
+	}
 	if (rule->schemes & POLICY_TCP) {
 		ask_line_add(l, "; any bytes by TCP, which nobody looks at");
 		return;

@@ -149,7 +149,7 @@ static bool handle(struct gateway *g, const struct chan_frame *f)
 	case NET_CERT:
 		return on_cert(g, f->payload);
 	case NET_PORTS:
-		return net_get_ports(f->payload, &ports) && entry_take_ports(g, ports.tcp);
+		return net_get_ports(f->payload, &ports) && entry_take_ports(g, &ports);
 	case NET_FORGET:
 		leaf_cache_forget(g);
 		return f->payload.n == 0;

@@ -121,6 +121,14 @@ void conn_free(struct conn *c)
 	free(c);
 }
 
+int conn_replace(struct conn *c, int fd)
+{
+	loop_io_remove(&c->io);
+	fd_close(c->fd);
+	c->fd = fd;
+	return loop_io_add(c->g->loop, &c->io, fd, EPOLLIN | EPOLLRDHUP, on_io);
+}
+
 void conn_set_stage(struct conn *c, const struct stage *stage)
 {
 	c->g->opening -= c->stage && c->stage->opens;

@@ -100,6 +100,9 @@ static inline struct net_owner conn_owner(const struct conn *c)
 /* Free c at the end of an iteration or of the program; end it first if it has not ended. */
 void conn_free(struct conn *c);
 
+/* Go on with another descriptor, which is taken. Return 0, or -errno with c as it was but for its
+ * descriptor, which is closed. */
+_warn_unused_ int conn_replace(struct conn *c, int fd);
 void conn_set_stage(struct conn *c, const struct stage *stage);
 /* Call stage->expired after usec; USEC_INFINITY means never. Cheap: timers are moved lazily. */
 void conn_set_timeout(struct conn *c, uint64_t usec);

@@ -19,6 +19,7 @@
 #include "gateway/h1.h"
 #include "gateway/h2.h"
 #include "gateway/identify.h"
+#include "gateway/ssh.h"
 #include "gateway/state.h"
 #include "gateway/tunnel.h"
 #include "tls/hello.h"
@@ -73,12 +74,14 @@ static const struct stage waiting_stage = {
 	.expired = conn_close,
 };
 
-bool entry_take_ports(struct gateway *g, struct str bits)
+bool entry_take_ports(struct gateway *g, const struct net_ports *m)
 {
+	struct str bits = m->tcp;
 	struct conn *c, *tmp;
 
 	if (bits.n != 0 && bits.n != sizeof(g->tcp_ports))
 		return false;
+	g->has_ssh = m->ssh;
 	g->has_tcp = bits.n > 0;
 	if (g->has_tcp)
 		memcpy(g->tcp_ports, bits.p, bits.n);
@@ -231,13 +234,18 @@ static void decide(struct conn *c)
 static void identify_readable(struct conn *c)
 {
 	char *at;
-	char first;
+	char first[4];
 	ssize_t n;
 
 	if (buf_len(&c->in) == 0) {
-		n = recv(c->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
-		if (n == 1 && identify(str_make(&first, 1)) == IDENTITY_TLS) {
+		n = recv(c->fd, first, sizeof(first), MSG_PEEK | MSG_DONTWAIT);
+		if (n > 0 && identify(str_make(first, 1)) == IDENTITY_TLS) {
 			start_tls(c);
+			return;
+		}
+		if (n == sizeof(first) && c->g->has_ssh &&
+			str_eq(str_make(first, 4), STR("SSH-"))) {
+			ssh_start(c);
 			return;
 		}
 	}

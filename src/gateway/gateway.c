@@ -136,6 +136,14 @@ static int take_listeners(struct gateway *g, struct chan_frame *f)
 	return r;
 }
 
+void gateway_flush_supervisor(struct gateway *g)
+{
+	/* If it is gone, reading from it shows that. */
+	if (chan_flush(&g->supervisor) == 0)
+		loop_io_set(&g->supervisor_io,
+			chan_pending(&g->supervisor) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
 static void on_supervisor(struct loop_io *io, uint32_t events)
 {
 	struct gateway *g = container_of(io, struct gateway, supervisor_io);
@@ -153,6 +161,8 @@ static void on_supervisor(struct loop_io *io, uint32_t events)
 		loop_stop(g->loop, 0);
 	else if (r < 0)
 		gateway_fail(g, E_PROTOCOL, "the supervisor sent a malformed frame");
+	else if (events & EPOLLOUT)
+		gateway_flush_supervisor(g);
 }
 
 /* --- life --- */

@@ -42,6 +42,7 @@ struct gateway {
 			   */
 	bool has_tcp;
 	uint8_t tcp_ports[NET_PORT_BYTES]; /* if has_tcp: as in struct net_ports */
+	bool has_ssh;                      /* git over ssh is judged, not refused unread */
 
 	struct conn *conns;        /* list */
 	unsigned conns_n, opening; /* connections in all, and in a handshake */
@@ -67,6 +68,8 @@ struct gateway {
 void gateway_touch(struct gateway *g);
 /* There is no connection: give memory back to the system if that lasts for a moment. */
 void gateway_rest(struct gateway *g);
+/* Write what waits for the supervisor. */
+void gateway_flush_supervisor(struct gateway *g);
 /* End gateway_run() with code and message (fixed text). */
 void gateway_fail(struct gateway *g, int code, const char *message);
 /* Whole frames of the broker are buffered: handle them in the next iteration. */

@@ -16,6 +16,7 @@
 #include "gateway/event.h"
 #include "gateway/state.h"
 #include "http/ws.h"
+#include "ipc/sshleg.h"
 
 #include <errno.h>
 
@@ -28,9 +29,11 @@ enum {
 struct tunnel {
 	struct conn *c;
 	struct stream stream;
-	bool websocket, tcp;
-	bool accepted; /* bytes may flow */
-	bool ended;    /* the broker has ended its direction */
+	bool websocket, tcp, ssh;
+	uint16_t refused; /* ssh: the status of the answer that comes as a text; 0: none */
+	struct buf text;  /* ... the text so far */
+	bool accepted;    /* bytes may flow */
+	bool ended;       /* the broker has ended its direction */
 	struct ws_reader up, down;
 };
 
@@ -217,7 +220,7 @@ static void refuse_tunnel(struct tunnel *t)
 	struct conn *c = t->c;
 
 	stream_close(&t->stream, NET_RESET_CANCELLED);
-	if (t->tcp) {
+	if (t->tcp || t->ssh) {
 		conn_abort(c);
 		return;
 	}
@@ -227,14 +230,33 @@ static void refuse_tunnel(struct tunnel *t)
 		conn_end_linger(c);
 }
 
+/* Answer the room's end of SSH. */
+static bool ssh_answer(struct tunnel *t, uint16_t status, struct str text)
+{
+	const struct sshleg_answer m = {.status = status, .text = text};
+
+	if (sshleg_put_answer(&t->c->out, &m) < 0) {
+		conn_abort(t->c);
+		return false;
+	}
+	conn_mark(t->c);
+	return true;
+}
+
 static void on_head(struct stream *s, const struct net_response *m, struct wire_in *fields)
 {
 	struct tunnel *t = owner(s);
 
+	if (m->status != 200 && t->ssh) {
+		t->refused = m->status;
+		return;
+	}
 	if (m->status != 200) {
 		refuse_tunnel(t);
 		return;
 	}
+	if (t->ssh && !ssh_answer(t, 200, STR_NULL))
+		return;
 	t->accepted = true;
 	conn_guard_end(t->c); /* we cannot know what its end means */
 	rearm(t->c);
@@ -255,6 +277,10 @@ static void tunnel_on_data(struct stream *s, struct str bytes)
 {
 	struct tunnel *t = owner(s);
 
+	if (t->refused) {
+		(void)!buf_add_str(&t->text, bytes); /* what does not fit is not shown */
+		return;
+	}
 	if (t->websocket)
 		follow(&t->down, bytes);
 	if (t->down.error != WS_E_OK || buf_add_str(&t->c->out, bytes) < 0) {
@@ -283,6 +309,12 @@ static void tunnel_on_end(struct stream *s, uint16_t fields_n, struct wire_in *f
 	bool over = stream_is_over(s);
 
 	t->ended = true;
+	if (t->refused) {
+		stream_close(s, NET_RESET_CANCELLED);
+		if (ssh_answer(t, t->refused, buf_str(&t->text)))
+			conn_end(c);
+		return;
+	}
 	if (over)
 		stream_close(s, NET_RESET_CANCELLED);
 	if (over || t->websocket)
@@ -330,6 +362,7 @@ static void tunnel_end(struct conn *c)
 	struct tunnel *t = c->state;
 
 	stream_close(&t->stream, NET_RESET_CANCELLED);
+	buf_done(&t->text);
 	free(t);
 	c->state = NULL;
 }
@@ -362,31 +395,44 @@ int tunnel_websocket(struct conn *c, struct stream *s)
 	return 0;
 }
 
-static int open_stream(struct tunnel *t)
+static int open_stream(struct tunnel *t, const struct sshleg_request *ssh)
 {
 	struct conn *c = t->c;
 	struct net_open m = {.connection = c->number,
 		.client = c->client,
 		.owner = conn_owner(c),
 		.kind = NET_KIND_TUNNEL,
-		.scheme = t->tcp ? NET_TCP : NET_HTTPS,
+		.scheme = t->tcp   ? NET_TCP
+			  : t->ssh ? NET_SSH
+				   : NET_HTTPS,
 		.host = host_str(&c->host),
 		.port = c->port,
 		.body = NET_BODY_STREAM};
 	struct net_fields_out fields;
-	int r = stream_open(c->g, &t->stream, &tunnel_stream_ops, &m, &fields);
+	int r;
 
-	return r < 0 ? r : stream_open_end(&t->stream, &fields, true);
+	if (ssh) {
+		m.method = sshleg_method_word(ssh->method);
+		m.target = ssh->path;
+	}
+	r = stream_open(c->g, &t->stream, &tunnel_stream_ops, &m, &fields);
+	if (r < 0)
+		return r;
+	if (ssh)
+		net_add_field(&fields, STR(SSHLEG_FIELD_USER), ssh->user);
+	if (ssh && ssh->protocol.n > 0)
+		net_add_field(&fields, STR(SSHLEG_FIELD_PROTOCOL), ssh->protocol);
+	return stream_open_end(&t->stream, &fields, true);
 }
 
-static void begin(struct conn *c, struct tunnel *t)
+static void begin(struct conn *c, struct tunnel *t, const struct sshleg_request *ssh)
 {
 	t->c = c;
 	c->state = t;
 	conn_set_stage(c, &tunnel_stage);
 	conn_want_read(c, false);
 	rearm(c);
-	if (open_stream(t) < 0)
+	if (open_stream(t, ssh) < 0)
 		refuse_tunnel(t);
 }
 
@@ -400,7 +446,23 @@ void tunnel_start_tcp(struct conn *c)
 	}
 	conn_dest_name(c, &c->host);
 	t->tcp = true;
-	begin(c, t);
+	begin(c, t, NULL);
+}
+
+void tunnel_start_ssh(struct conn *c, const struct sshleg_request *m, size_t n)
+{
+	struct tunnel *t = calloc(1, sizeof(*t));
+
+	if (!t) {
+		conn_close(c);
+		return;
+	}
+	conn_dest_name(c, &c->host);
+	t->ssh = true;
+	t->text = BUF_INIT(SSHLEG_MAX_TEXT);
+	begin(c, t, m);
+	if (!c->dead)
+		buf_consume(&c->in, n);
 }
 
 void tunnel_start(struct conn *c, struct str taken)
@@ -413,5 +475,5 @@ void tunnel_start(struct conn *c, struct str taken)
 		return;
 	}
 	c->tls = tls_conn_free(c->tls);
-	begin(c, t);
+	begin(c, t, NULL);
 }

@@ -14,6 +14,10 @@ _warn_unused_ int tunnel_websocket(struct conn *c, struct stream *s);
 
 /* Ask the broker for a tunnel of plain TCP to where c leads; nothing was read. If no rule is for
  * it, entry_identify() follows. May end the connection. */
+struct sshleg_request;
+/* c is a socket to the room's end of SSH (ssh.h), whose request m was read; it has n bytes of
+ * c->in. */
+void tunnel_start_ssh(struct conn *c, const struct sshleg_request *m, size_t n);
 void tunnel_start_tcp(struct conn *c);
 
 /* Ask the broker for a tunnel to c->host and c->port. taken is what the client has sent so far; it

@@ -19,6 +19,9 @@
  * its place. It reads neither. From LOGIN to LOGIN_END no other sandbox of this machine gets that
  * login. LOGIN_END with .write is answered.
  *
+ * Either may ask for a cloche-ssh. It hears of it on the other end of what it has handed over: if
+ * none can be started, that is closed.
+ *
  * A helper sends READY once, when it has dropped its rights and is ready to serve, or FAILED once,
  * and then ends. The supervisor may send LISTENERS before it has read READY. End-of-file towards a
  * helper means: end at once. End-of-file from a helper that did not send FAILED means that it
@@ -49,6 +52,7 @@ enum helper_frame {
 	HELPER_REPLACED,      /* broker -> supervisor: struct helper_replaced, the new policy */
 	HELPER_LOGIN_OPEN,    /* broker -> supervisor: struct helper_login_open */
 	HELPER_LOGIN_END,     /* broker -> supervisor: struct helper_login_end */
+	HELPER_SSH,           /* helper -> supervisor: 2 fds, for a cloche-ssh (ipc/sshleg.h) */
 };
 
 /* Listening sockets of the room's network, or the channel that its connections come over; at most
@@ -69,6 +73,7 @@ MESSAGE_STRUCT(helper_listeners, HELPER_LISTENERS_FIELDS);
 MESSAGE_EMPTY(helper, count, HELPER_COUNT);
 MESSAGE_OF_FDS(helper, policy, HELPER_POLICY, 1);
 MESSAGE_OF_FDS(helper, names, HELPER_NAMES, 2);
+MESSAGE_OF_FDS(helper, ssh, HELPER_SSH, 2); /* the connection, and its plain end */
 MESSAGE_EMPTY(helper, ready, HELPER_READY);
 MESSAGE_ERROR(helper, failed, HELPER_FAILED, "malformed report of a failure");
 MESSAGE_EMPTY(helper, names_changed, HELPER_NAMES_CHANGED);

@@ -28,7 +28,7 @@
 #include "ipc/message.h"
 
 enum {
-	NET_VERSION = 4,
+	NET_VERSION = 5,
 	NET_MAX_PAYLOAD = 160 * 1024,    /* more than enough for a head of 64 KiB and 128 fields */
 	NET_MAX_DATA = 32 * 1024,        /* of one DATA frame */
 	NET_WINDOW = 128 * 1024,         /* bytes in flight of one answer */
@@ -73,7 +73,10 @@ enum net_frame {
  * it sends them. A TUNNEL has no method, target or fields, and is answered by HEAD with status 200
  * (or another status and an END, if it is refused); then both directions are opaque bytes. END ends
  * one direction. It is the client's own TLS (scheme HTTPS) or, to a port of PORTS, anything (TCP);
- * RESET UNLISTED says that no rule for TCP names the host. Both kinds have NET_BODY_STREAM in both
+ * RESET UNLISTED says that no rule for TCP names the host. A TUNNEL of the scheme SSH is one
+ * command of git: it has a method (FETCH or PUSH), the path of the repository as target, and the
+ * fields Ssh-User and, perhaps, Git-Protocol; a refusal has a text for people as body, and what
+ * comes of an allowed one are the pieces of ipc/sshleg.h. Both kinds have NET_BODY_STREAM in both
  * directions. */
 enum net_kind { NET_KIND_HTTP, NET_KIND_WEBSOCKET, NET_KIND_TUNNEL, NET_KIND_END };
 /* How to continue a TLS connection after its ClientHello. */
@@ -83,7 +86,13 @@ enum net_mode {
 	NET_MODE_TUNNEL, /* no leaf: a stream of NET_KIND_TUNNEL, not decrypted */
 	NET_MODE_END
 };
-enum net_scheme { NET_HTTP, NET_HTTPS, NET_TCP /* a tunnel alone */, NET_SCHEME_END };
+enum net_scheme {
+	NET_HTTP,
+	NET_HTTPS,
+	NET_TCP, /* a tunnel alone */
+	NET_SSH, /* a tunnel alone, for git */
+	NET_SCHEME_END
+};
 enum net_body { NET_BODY_NONE, NET_BODY_LENGTH, NET_BODY_STREAM, NET_BODY_END };
 enum net_reset {
 	NET_RESET_CANCELLED, /* the sender's other connection was closed */
@@ -218,7 +227,9 @@ MESSAGE_EMPTY(net, forget, NET_FORGET);
 
 /* The ports to which a connection may be a tunnel of TCP: bit port % 8 of byte port / 8. Empty:
  * none. */
-#define NET_PORTS_FIELDS(F) F(STR, tcp, .max = NET_PORT_BYTES)
+#define NET_PORTS_FIELDS(F)                                                                        \
+	F(STR, tcp, .max = NET_PORT_BYTES)                                                         \
+	F(BOOL, ssh) /* there are rules for git over ssh, on any port */
 MESSAGE(net, ports, NET_PORTS, NET_PORTS_FIELDS);
 
 /* --- other encoders: each appends one whole frame to c->out; 0 or -errno --- */

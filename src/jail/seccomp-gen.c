@@ -135,15 +135,6 @@ static void compile(scmp_filter_ctx ctx, struct filter *ret)
 	seccomp_release(ctx);
 }
 
-static void print_filter(const char *name, const struct filter *f)
-{
-	printf("static const struct sock_filter %s[] = {\n", name);
-	for (unsigned i = 0; i < f->n; i++)
-		printf("\t{0x%04x, %u, %u, 0x%08x},\n", f->code[i].code, f->code[i].jt,
-			f->code[i].jf, f->code[i].k);
-	printf("};\n");
-}
-
 /* Nested namespaces never include a cgroup namespace: in one of its own, a process inside could
  * mount the cgroup files and, if the room's group belongs to the user, lift its limits. */
 static void allow_clone(scmp_filter_ctx ctx, bool nested)
@@ -378,7 +369,7 @@ static void print_setgid(const char *name, uint32_t action)
 	for (size_t i = 0; i < ARRAY_SIZE(chmods); i++)
 		rule_mode(ctx, action, &chmods[i], S_ISGID);
 	compile(ctx, &filter);
-	print_filter(name, &filter);
+	seccomp_print(name, &filter);
 }
 
 /* A process that had a socket of the internet families, or one of AF_UNIX for datagrams, could send
@@ -457,7 +448,7 @@ static void print_dialling(const char *name)
 	keep_others(ctx);
 	refuse_shared_objects(ctx);
 	compile(ctx, &filter);
-	print_filter(name, &filter);
+	seccomp_print(name, &filter);
 }
 
 /* If two filters refuse with an errno, the first one's is used. */
@@ -471,13 +462,13 @@ static void print_room(const char *name, bool nested, bool staying)
 	compile_allowlist(nested, &allowlist);
 	compile_staying(nested, &stays);
 	seccomp_join(filters, &joined);
-	print_filter(name, &joined);
+	seccomp_print(name, &joined);
 }
 
 /* The columns of seccomp-programs.def. */
-enum program { GATEWAY, BROKER, FORWARD, UNPACK, SYNC, RELAY };
+enum program { GATEWAY, BROKER, FORWARD, UNPACK, SYNC, RELAY, SSH_ROOM, SSH_ORIGIN };
 static const char *const programs[] = {"filter_gateway", "filter_broker", "filter_forward",
-	"filter_unpack", "filter_sync", "filter_relay"};
+	"filter_unpack", "filter_sync", "filter_relay", "filter_ssh_room", "filter_ssh_origin"};
 
 /* Compare an argument that the kernel takes as 32 bits, ignoring the bits in `but`. */
 static struct scmp_arg_cmp equal(unsigned arg, uint32_t but, uint32_t value)
@@ -535,6 +526,12 @@ static void allow_inet(scmp_filter_ctx ctx, const char *name)
 			}
 }
 
+static void allow_pair(scmp_filter_ctx ctx, const char *name)
+{
+	rule_if_both(ctx, SCMP_ACT_ALLOW, name, equal(0, 0, AF_UNIX),
+		equal(1, SOCK_CLOEXEC | SOCK_NONBLOCK, SOCK_STREAM));
+}
+
 static void allow_batch(scmp_filter_ctx ctx, const char *name)
 {
 	rule_if_both(ctx, SCMP_ACT_ALLOW, name, equal(0, 0, 0), equal(1, 0, SCHED_OTHER));
@@ -558,6 +555,7 @@ static bool is_dialling(const char *name)
 #define CODE allow_data
 #define FLAGS allow_flags
 #define INET allow_inet
+#define PAIR allow_pair
 #define BATCH allow_batch
 #define SELF allow_self
 #define SANITIZER (SANITIZED ? allow : refuse)
@@ -574,7 +572,7 @@ static void print_program(const char *name, enum program program, bool offline)
 						 __VA_ARGS__}[program])(ctx, #call);
 #include "jail/seccomp-programs.def"
 	compile(ctx, &filter);
-	print_filter(name, &filter);
+	seccomp_print(name, &filter);
 }
 
 int main(void)

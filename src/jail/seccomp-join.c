@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -294,4 +295,13 @@ void seccomp_join(const struct filter *const *filters, struct filter *ret)
 	put_long(parts, n, ret);
 	for (size_t i = 0; i < n; i++)
 		free(parts[i].code);
+}
+
+void seccomp_print(const char *name, const struct filter *f)
+{
+	printf("static const struct sock_filter %s[] = {\n", name);
+	for (unsigned i = 0; i < f->n; i++)
+		printf("\t{0x%04x, %u, %u, 0x%08x},\n", f->code[i].code, f->code[i].jt,
+			f->code[i].jf, f->code[i].k);
+	printf("};\n");
 }

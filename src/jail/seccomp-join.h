@@ -16,5 +16,8 @@ enum { JOIN_MAX = 3 };
  * filters have to be as libseccomp writes them; anything else ends the build with a message. */
 void seccomp_join(const struct filter *const *filters, struct filter *ret);
 
+/* Print a filter as an array of C. */
+void seccomp_print(const char *name, const struct filter *f);
+
 /* Print what is wrong with the filters and end the build. */
 _Noreturn void seccomp_fail(const char *what, const char *name, int r);

@@ -26,7 +26,9 @@
 	_(SECCOMP_FORWARD, filter_forward)                                                         \
 	_(SECCOMP_UNPACK, filter_unpack)                                                           \
 	_(SECCOMP_SYNC, filter_sync)                                                               \
-	_(SECCOMP_RELAY, filter_relay)
+	_(SECCOMP_RELAY, filter_relay)                                                             \
+	_(SECCOMP_SSH_ROOM, filter_ssh_room)                                                       \
+	_(SECCOMP_SSH_ORIGIN, filter_ssh_origin)
 
 static const struct {
 	const struct sock_filter *code;

@@ -38,6 +38,8 @@ enum seccomp_filter {
 	SECCOMP_UNPACK,
 	SECCOMP_SYNC,
 	SECCOMP_RELAY,
+	SECCOMP_SSH_ROOM,
+	SECCOMP_SSH_ORIGIN,
 };
 
 /* Install a filter for all threads of the process and everything that it starts, for good.

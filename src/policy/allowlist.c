@@ -85,6 +85,14 @@ bool allowlist_tcp_ports(const struct allowlist *list, uint8_t ret[ALLOWLIST_POR
 	return any;
 }
 
+bool allowlist_has_ssh(const struct allowlist *list)
+{
+	for (size_t i = 0; i < allowlist_count(list); i++)
+		if (allowlist_rule(list, i)->schemes & POLICY_SSH)
+			return true;
+	return false;
+}
+
 bool allow_rule_same_addresses(const struct allow_rule *a, const struct allow_rule *b)
 {
 	static const struct allow_rule none = {0};
@@ -109,7 +117,11 @@ struct address_policy allow_rule_addresses(const struct allow_rule *rule)
 static int label_scope(struct buf *b, const struct allow_rule *rule)
 {
 	const char *path = rule->path ? rule->path : rule->path_prefix;
-	int r = buf_printf(b, " %s%s", rule->schemes == POLICY_TCP ? "tcp://" : "", rule->host);
+	int r = buf_printf(b, " %s%s%s%s",
+		rule->schemes == POLICY_TCP   ? "tcp://"
+		: rule->schemes == POLICY_SSH ? "ssh://"
+					      : "",
+		rule->user ? rule->user : "", rule->user ? "@" : "", rule->host);
 
 	for (size_t i = 0; r == 0 && i < rule->n_ports; i++)
 		r = buf_printf(b, "%s%u", i ? "," : ":", rule->ports[i]);
@@ -266,6 +278,19 @@ static int take_path(struct allow_rule *rule, struct str *s, const char **ret_wa
 				     : rule_set_path_prefix(rule, path, ret_want);
 }
 
+/* Takes "user@" off *s. */
+static int take_user(struct allow_rule *rule, struct str *s, const char **ret_want)
+{
+	size_t at = str_chr(*s, '@');
+	int r;
+
+	if (rule->schemes != POLICY_SSH || at == s->n)
+		return 0;
+	r = rule_set_user(rule, str_prefix(*s, at), ret_want);
+	*s = str_from_index(*s, at + 1);
+	return r;
+}
+
 static int take_port(struct allow_rule *rule, struct str *s, const char **ret_want)
 {
 	size_t colon = s->n;
@@ -299,6 +324,8 @@ int allowlist_add_host(struct allowlist *list, struct str shorthand, struct cloc
 		r = take_scheme(rule, &rest, &wanted);
 	if (r == 0)
 		r = take_path(rule, &rest, &wanted);
+	if (r == 0)
+		r = take_user(rule, &rest, &wanted);
 	if (r == 0)
 		r = take_port(rule, &rest, &wanted);
 	if (r == 0)

@@ -16,10 +16,10 @@
  *	    # and beyond the common format, all optional:
  *	    path_prefix: /repos/me      # instead of path: that path and everything below it
  *	    query: none                 # refuse a query (default: any)
- *	    schemes: [https]            # default [https, http]; or [tcp], which needs ports
- *	    ports: [443, 8443]          # default 443 for https, 80 for http
- *	    allow_private: [10.0.0.0/8] # or true: resolved addresses that are otherwise refused
- *	    encoded_slash: true         # %2F in the path is taken as '/' (default: refused)
+ *	    schemes: [https]            # default [https, http]; or [tcp], which needs ports, or
+ *[ssh] user: git                   # of ssh (default: git) ports: [443, 8443]          # default
+ *443 for https, 80 for http allow_private: [10.0.0.0/8] # or true: resolved addresses that are
+ *otherwise refused encoded_slash: true         # %2F in the path is taken as '/' (default: refused)
  *	    websocket: false            # default true
  *	    scrub: false                # real values of secrets in answers stay (default true)
  *	    tunnel: true                # pass TLS undecrypted, judged by name and port only
@@ -40,11 +40,14 @@
 
 struct allowlist;
 
-/* Bits of allow_rule.schemes. TCP is alone, but in a denial: any bytes, judged by name and port. */
+/* Bits of allow_rule.schemes. TCP and SSH are alone, but in a denial. TCP: any bytes, judged by
+ * name and port. SSH: git alone, judged by user, path and the methods FETCH and PUSH. */
 enum policy_scheme {
 	POLICY_HTTPS = 1,
 	POLICY_HTTP = 2,
 	POLICY_TCP = 4,
+	POLICY_SSH = 8,
+	POLICY_SCHEMES = 15,
 };
 
 /* One rule, owned by its allowlist. Lists of strings are those of base/strv.h. */
@@ -60,6 +63,7 @@ struct allow_rule {
 	char *host;         /* canonical host pattern */
 	char *path;         /* pattern, or NULL: any path */
 	char *path_prefix;  /* without trailing '/', or NULL */
+	char *user;         /* of SSH; else NULL */
 	bool no_query;
 	char **methods;   /* upper case; NULL: any */
 	unsigned schemes; /* of enum policy_scheme */
@@ -93,7 +97,8 @@ _warn_unused_ int allowlist_add_yaml(
 	struct allowlist *list, struct str text, const char *source, struct cloche_err *err);
 
 /* Add one rule from a shorthand: HOST (as a domain), HOST:PORT, or SCHEME://HOST[:PORT][/PATH],
- * where PATH is a path_prefix, or a path pattern if it has `*` or `?`, or tcp://HOST:PORT. Behind
+ * where PATH is a path_prefix, or a path pattern if it has `*` or `?`, tcp://HOST:PORT, or
+ * ssh://[USER@]HOST[:PORT][/PATH], which is for FETCH alone. Behind
  * '!' it is a denial, which closes what rules that were added before have opened: every port if
  * none is named, and every spelling of the path. Return 0, or negative (E_USAGE). */
 _warn_unused_ int allowlist_add_host(
@@ -115,6 +120,9 @@ bool allowlist_denies_host(
 /* Number of rules, and rule i in the order in which they are tried (domains first); borrowed. */
 size_t allowlist_count(const struct allowlist *list);
 const struct allow_rule *allowlist_rule(const struct allowlist *list, size_t i);
+
+/* Whether a rule is for git over ssh. */
+bool allowlist_has_ssh(const struct allowlist *list);
 
 /* Set the bit of each port that a rule for plain TCP opens, of the bytes in ret (bit port % 8 of
  * byte port / 8). Return whether there is one. */

@@ -59,6 +59,8 @@ static enum policy_reason judge(const struct allow_rule *rule, const struct poli
 		return POLICY_SCHEME;
 	if (!ports_have(rule, req))
 		return POLICY_PORT;
+	if (req->scheme == POLICY_SSH && !str_eq(str_from(rule->user), req->user))
+		return POLICY_USER;
 	if (rule->tunnel != req->tunnel)
 		return POLICY_TUNNEL;
 	if (policy_request_is_opaque(req))
@@ -151,6 +153,8 @@ int policy_decide(
 		return 0;
 	if (!policy_request_is_opaque(req))
 		r = path_parse(req->target, &path);
+	if (req->scheme == POLICY_SSH)
+		path.decoded = rule_repository(path.decoded);
 	if (r == 0 && path.problem != PATH_OK) {
 		v.reason = POLICY_BAD_TARGET;
 		v.path_problem = path.problem;

@@ -24,6 +24,7 @@ enum policy_reason {
 	POLICY_HOST_ADDRESS, /* an address literal that no rule writes out */
 	POLICY_SCHEME,       /* the host is listed, but not for this scheme */
 	POLICY_PORT,         /* the host is listed, but not for this port */
+	POLICY_USER,         /* the host is listed, but not for this user of ssh */
 	POLICY_TUNNEL, /* the rule is only for a tunnel, or the request is for a tunnel and no rule
 			  allows one */
 	POLICY_PATH,   /* the host is listed, but not this path */
@@ -44,6 +45,7 @@ struct policy_request {
 	enum policy_scheme scheme;
 	struct str host; /* without port; any spelling, canonicalised here */
 	uint16_t port;
+	struct str user; /* of SSH */
 	struct str method;
 	struct str target; /* origin form, as received: path and query */
 	/* Some origins take the method or the path from a header instead (X-HTTP-Method-Override,
@@ -70,7 +72,18 @@ static inline bool policy_request_is_opaque(const struct policy_request *req)
 /* Return whether the port is the one that the scheme stands for. */
 static inline bool policy_request_has_usual_port(const struct policy_request *req)
 {
-	return req->scheme != POLICY_TCP && req->port == (req->scheme == POLICY_HTTPS ? 443 : 80);
+	switch (req->scheme) {
+	case POLICY_HTTPS:
+		return req->port == 443;
+	case POLICY_HTTP:
+		return req->port == 80;
+	case POLICY_SSH:
+		return req->port == 22;
+	case POLICY_TCP:
+	case POLICY_SCHEMES:
+		break;
+	}
+	return false;
 }
 
 struct verdict {

@@ -23,6 +23,7 @@ const char *policy_reason_word(enum policy_reason reason)
 		[POLICY_HOST_ADDRESS] = "host_address",
 		[POLICY_SCHEME] = "scheme",
 		[POLICY_PORT] = "port",
+		[POLICY_USER] = "user",
 		[POLICY_TUNNEL] = "tunnel",
 		[POLICY_PATH] = "path",
 		[POLICY_PATH_UNDECIDABLE] = "path_undecidable",
@@ -41,7 +42,10 @@ const char *policy_reason_word(enum policy_reason reason)
 
 static const char *scheme_word(enum policy_scheme scheme)
 {
-	return scheme == POLICY_HTTPS ? "https" : scheme == POLICY_TCP ? "tcp" : "http";
+	return scheme == POLICY_HTTPS ? "https"
+	       : scheme == POLICY_TCP ? "tcp"
+	       : scheme == POLICY_SSH ? "ssh"
+				      : "http";
 }
 
 static struct str request_path(const struct policy_request *req)
@@ -129,6 +133,9 @@ static int explain_reason(
 	case POLICY_PORT:
 		return buf_printf(out, " is listed, but not for %s on port %u",
 			scheme_word(req->scheme), req->port);
+	case POLICY_USER:
+		r = buf_add_str(out, STR(" is listed for ssh, but not for the user "));
+		return r == 0 ? escape_log(out, req->user, RULE_USER_MAX) : r;
 	case POLICY_TUNNEL:
 		return buf_add_str(out,
 			req->tunnel ? STR(" is listed, but not for TLS that passes undecrypted "
@@ -223,7 +230,8 @@ static int suggest_entry(const struct policy_request *req, const struct host *ho
 		.kind = req->tunnel ? PROPOSAL_TUNNEL
 			: opaque    ? PROPOSAL_TCP
 				    : PROPOSAL_PATH,
-		.path = path->decoded,
+		.path = req->scheme == POLICY_SSH ? rule_repository(path->decoded) : path->decoded,
+		.user = req->user,
 		.query = narrow && path->has_query ? path->query : STR_NULL,
 		.no_query = narrow && !path->has_query,
 		.methods = opaque ? none : methods,

@@ -195,6 +195,8 @@ int proposal_add(
 	like.port = proposal_port(req, &host);
 	if (host.kind != HOST_NAME && !allowed)
 		return no(ret_why, "an address: write it out in a rule if you mean it");
+	if (req->scheme == POLICY_SSH)
+		return no(ret_why, "git over ssh: cloche net check shows the entry");
 	if (req->tunnel && host.kind != HOST_NAME)
 		return no(ret_why, "an address is never a tunnel");
 	if (!policy_request_is_opaque(req))
@@ -527,7 +529,10 @@ const char *proposal_scheme(const struct proposal_entry *e)
 {
 	if (e->kind == PROPOSAL_TUNNEL || e->schemes == (POLICY_HTTPS | POLICY_HTTP))
 		return NULL;
-	return e->schemes == POLICY_HTTPS ? "https" : e->schemes == POLICY_HTTP ? "http" : "tcp";
+	return e->schemes == POLICY_HTTPS  ? "https"
+	       : e->schemes == POLICY_HTTP ? "http"
+	       : e->schemes == POLICY_SSH  ? "ssh"
+					   : "tcp";
 }
 
 int proposal_write_entry(const struct proposal_entry *e, struct buf *out)
@@ -543,6 +548,11 @@ int proposal_write_entry(const struct proposal_entry *e, struct buf *out)
 		r = buf_add_str(out, STR("    encoded_slash: true\n"));
 	if (r == 0 && scheme)
 		r = buf_printf(out, "    schemes: [%s]\n", scheme);
+	if (r == 0 && e->user.n > 0 && !str_eq(e->user, STR("git"))) {
+		r = buf_add_str(out, STR("    user: "));
+		r = r == 0 ? yaml_add_quoted(out, e->user) : r;
+		r = r == 0 ? buf_add_char(out, '\n') : r;
+	}
 	if (r == 0 && e->port)
 		r = buf_printf(out, "    ports: [%u]\n", e->port);
 	return r;

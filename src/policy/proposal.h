@@ -42,6 +42,7 @@ struct proposal_entry {
 	const char *host;
 	enum proposal_kind kind;
 	struct str path;            /* decoded UTF-8 */
+	struct str user;            /* of ssh */
 	struct str query;           /* `path` is for this query alone; null: for any */
 	bool no_query;              /* `path` is for requests without a query */
 	const char *const *methods; /* upper case, NULL-terminated; may be empty */

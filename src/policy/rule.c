@@ -31,6 +31,7 @@ struct allow_rule *rule_free(struct allow_rule *rule)
 	free(rule->label);
 	free(rule->label_inside);
 	free(rule->host);
+	free(rule->user);
 	free(rule->path);
 	free(rule->path_prefix);
 	free(rule->ports);
@@ -136,15 +137,25 @@ int rule_add_method(struct allow_rule *rule, struct str s, const char **ret_want
 	return strv_add(&rule->methods, str_make(upper, s.n));
 }
 
+int rule_set_user(struct allow_rule *rule, struct str s, const char **ret_want)
+{
+	if (s.n == 0 || s.n > RULE_USER_MAX || s.p[0] == '-' || s.p[0] == '.' ||
+		!str_is_all(s, STR_LOWER STR_UPPER STR_DIGITS "._-"))
+		return want(ret_want, "a user of ssh: letters, digits and ._-");
+	rule->user = str_dup(s);
+	return rule->user ? 0 : -ENOMEM;
+}
+
 int rule_add_scheme(struct allow_rule *rule, struct str s, const char **ret_want)
 {
 	unsigned bit = str_eq(s, STR("https"))  ? POLICY_HTTPS
 		       : str_eq(s, STR("http")) ? POLICY_HTTP
 		       : str_eq(s, STR("tcp"))  ? POLICY_TCP
+		       : str_eq(s, STR("ssh"))  ? POLICY_SSH
 						: 0;
 
 	if (!bit || (rule->schemes & bit))
-		return want(ret_want, "https, http or tcp, each once");
+		return want(ret_want, "https, http, tcp or ssh, each once");
 	rule->schemes |= bit;
 	return 0;
 }
@@ -253,7 +264,7 @@ static bool is_dns_port(uint16_t port)
 static int finish_tcp(const struct allow_rule *rule, const char **ret_want)
 {
 	if (rule->schemes != POLICY_TCP)
-		return want(ret_want, "tcp without https and http, which are another entry");
+		return want(ret_want, "tcp without https, http and ssh, which are another entry");
 	if (has_request_words(rule) || rule->tunnel)
 		return want(ret_want,
 			"tcp without path, methods, query, graphql or tunnel: nothing in it can "
@@ -264,6 +275,46 @@ static int finish_tcp(const struct allow_rule *rule, const char **ret_want)
 		if (is_dns_port(rule->ports[i]))
 			return want(ret_want, "tcp on another port than those of DNS (53, 853)");
 	return 0;
+}
+
+struct str rule_repository(struct str path)
+{
+	while (path.n > 1 && path.p[path.n - 1] == '/')
+		path.n--;
+	return str_ends(path, STR(".git")) && !str_ends(path, STR("/.git"))
+		       ? str_prefix(path, path.n - 4)
+		       : path;
+}
+
+static void rule_strip_repository(char *path)
+{
+	if (path)
+		path[rule_repository(str_from(path)).n] = '\0';
+}
+
+static bool is_git_method(const char *method)
+{
+	return strcmp(method, "FETCH") == 0 || strcmp(method, "PUSH") == 0;
+}
+
+static int finish_ssh(struct allow_rule *rule, const char **ret_want)
+{
+	int r = 0;
+
+	if (rule->schemes != POLICY_SSH)
+		return want(ret_want, "ssh without https, http and tcp, which are another entry");
+	if (rule->has_graphql || rule->no_query || rule->encoded_slash || rule->tunnel)
+		return want(ret_want, "ssh without query, graphql, encoded_slash or tunnel");
+	for (size_t i = 0; rule->methods && rule->methods[i]; i++)
+		if (!is_git_method(rule->methods[i]))
+			return want(ret_want, "the methods FETCH and PUSH with ssh");
+	rule_strip_repository(rule->path);
+	rule_strip_repository(rule->path_prefix);
+	if (!rule->user)
+		r = rule_set_user(rule, STR("git"), ret_want);
+	if (r == 0 && !rule->methods && !rule->denies)
+		r = strv_add(&rule->methods, STR("FETCH"));
+	return r;
 }
 
 int rule_finish(struct allow_rule *rule, const char **ret_want)
@@ -279,9 +330,13 @@ int rule_finish(struct allow_rule *rule, const char **ret_want)
 		return want(ret_want, "`path` or `path_prefix`, not both");
 	/* A denial of a host is for all that may go there. */
 	if (!rule->schemes && rule->denies)
-		rule->schemes = POLICY_HTTPS | POLICY_HTTP | POLICY_TCP;
+		rule->schemes = POLICY_SCHEMES;
 	else if (rule->schemes & POLICY_TCP)
 		r = finish_tcp(rule, ret_want);
+	else if (rule->schemes & POLICY_SSH)
+		r = finish_ssh(rule, ret_want);
+	else if (rule->user)
+		return want(ret_want, "`user` with schemes: [ssh] alone");
 	else if (rule->tunnel)
 		r = finish_tunnel(rule, ret_want);
 	if (!rule->schemes)

@@ -9,6 +9,7 @@
 /* The longest pattern or field name, the longest method and the longest list of a rule. */
 #define RULE_TEXT_MAX 2048
 #define RULE_METHOD_MAX 32
+#define RULE_USER_MAX 64
 #define RULE_LIST_MAX 256
 
 struct allow_rule *rule_new(void);
@@ -22,6 +23,7 @@ _warn_unused_ int rule_set_path_prefix(
 /* Return whether rule_add_method() takes it. */
 bool rule_is_method(struct str s);
 _warn_unused_ int rule_add_method(struct allow_rule *rule, struct str s, const char **ret_want);
+_warn_unused_ int rule_set_user(struct allow_rule *rule, struct str s, const char **ret_want);
 _warn_unused_ int rule_add_scheme(struct allow_rule *rule, struct str s, const char **ret_want);
 _warn_unused_ int rule_add_port(struct allow_rule *rule, struct str s, const char **ret_want);
 _warn_unused_ int rule_add_range(struct allow_rule *rule, struct str s, const char **ret_want);
@@ -36,6 +38,9 @@ bool rule_guards(const struct allow_rule *rule, const struct path *path, bool ot
 /* Whether a denial is for this path of its host, in any spelling. unseen: the path may be another
  * one. The caller has compared the rest. */
 bool rule_denies(const struct allow_rule *rule, const struct path *path, bool unseen);
+
+/* A path of git over ssh without what makes no difference to git: ".git" and '/' at its end. */
+struct str rule_repository(struct str path);
 
 /* Check the whole rule and fill in defaults. */
 _warn_unused_ int rule_finish(struct allow_rule *rule, const char **ret_want);

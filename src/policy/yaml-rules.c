@@ -264,7 +264,9 @@ static int read_entry(struct reader *r, struct allow_rule *rule)
 		{"methods", read_list, "a list of methods such as [GET, HEAD]", rule_add_method},
 		{"graphql", read_graphql, "a mapping with queries, mutations, subscriptions"},
 		{"query", read_query, "any or none"},
-		{"schemes", read_list, "a list of https and http, or [tcp]", rule_add_scheme},
+		{"schemes", read_list, "a list of https and http, or [tcp], or [ssh]",
+			rule_add_scheme},
+		{"user", read_text, "a user of ssh", rule_set_user},
 		{"ports", read_list, "a list of ports such as [443, 8443]", rule_add_port,
 			.unquoted = true},
 		{"allow_private", read_bool_or_list,
@@ -278,7 +280,7 @@ static int read_entry(struct reader *r, struct allow_rule *rule)
 
 	return read_mapping(r, rule, keys, ARRAY_SIZE(keys),
 		"an entry with the keys host, path or path_prefix, methods, graphql, query, "
-		"schemes, ports, allow_private, encoded_slash, websocket, scrub, tunnel");
+		"schemes, user, ports, allow_private, encoded_slash, websocket, scrub, tunnel");
 }
 
 static int add_rule(struct reader *r, struct rule_batch *batch, struct allow_rule *rule,

@@ -90,7 +90,10 @@ static bool is_loopback(const char *host)
 static int refuse_loopback(
 	const char *shorthand, const struct allow_rule *rule, struct cloche_err *err)
 {
-	unsigned port = rule->n_ports ? rule->ports[0] : rule->schemes & POLICY_HTTPS ? 443 : 80;
+	unsigned port = rule->n_ports                  ? rule->ports[0]
+			: rule->schemes & POLICY_HTTPS ? 443
+			: rule->schemes & POLICY_SSH   ? 22
+						       : 80;
 
 	err_set(err, E_USAGE,
 		"--allow %s: inside, %s is the sandbox itself, so nothing would go out", shorthand,
@@ -98,7 +101,10 @@ static int refuse_loopback(
 	err_hint(err,
 		"a service of this machine has a name of its own: --allow %s://" POLICY_MACHINE
 		":%u",
-		rule->schemes & POLICY_TCP ? "tcp" : "http", port);
+		rule->schemes == POLICY_TCP   ? "tcp"
+		: rule->schemes == POLICY_SSH ? "ssh"
+					      : "http",
+		port);
 	return -E_USAGE;
 }
 
@@ -175,7 +181,7 @@ static bool take_scheme(struct str *url, struct policy_request *ret)
 		bool websocket;
 	} schemes[] = {{STR("https://"), POLICY_HTTPS, false}, {STR("http://"), POLICY_HTTP, false},
 		{STR("wss://"), POLICY_HTTPS, true}, {STR("ws://"), POLICY_HTTP, true},
-		{STR("tcp://"), POLICY_TCP, false}};
+		{STR("tcp://"), POLICY_TCP, false}, {STR("ssh://"), POLICY_SSH, false}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
 		if (!str_ieq(str_prefix(*url, schemes[i].start.n), schemes[i].start))
@@ -218,6 +224,11 @@ int allowlist_split_url(
 	at = MIN(str_chr(rest, '/'), str_chr(rest, '?'));
 	authority = str_prefix(rest, at);
 	ret->target = str_from_index(rest, at);
+	if (ret->scheme == POLICY_SSH) {
+		at = str_chr(authority, '@');
+		ret->user = at < authority.n ? str_prefix(authority, at) : STR("git");
+		authority = at < authority.n ? str_from_index(authority, at + 1) : authority;
+	}
 	if (host_parse_authority(authority, ret_host, &ret->port) < 0)
 		return bad_host(authority, err);
 	ret->host = host_str(ret_host);
@@ -225,7 +236,7 @@ int allowlist_split_url(
 		return err_set(
 			err, E_USAGE, "\"%.*s\" has no port, as in tcp://host:5432", STR_FMT(url));
 	if (ret->port == 0)
-		ret->port = ret->scheme == POLICY_HTTPS ? 443 : 80;
+		ret->port = ret->scheme == POLICY_HTTPS ? 443 : ret->scheme == POLICY_SSH ? 22 : 80;
 	return 0;
 }
 

@@ -71,13 +71,21 @@ static int put_flags(json_t *entry, const struct allow_rule *rule)
 	return r;
 }
 
+static const char *json_scheme(unsigned schemes)
+{
+	return schemes == POLICY_HTTPS  ? "https"
+	       : schemes == POLICY_HTTP ? "http"
+	       : schemes == POLICY_SSH  ? "ssh"
+					: "tcp";
+}
+
 /* Put the keys of a rule, except those that have their default. */
 static int put_rule(json_t *entry, const struct allow_rule *rule)
 {
 	const struct {
 		const char *key, *text;
 	} texts[] = {{"host", rule->host}, {"path", rule->path}, {"path_prefix", rule->path_prefix},
-		{"query", rule->no_query ? "none" : NULL}};
+		{"query", rule->no_query ? "none" : NULL}, {"user", rule->user}};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(texts); i++)
@@ -88,10 +96,7 @@ static int put_rule(json_t *entry, const struct allow_rule *rule)
 	if (r == 0 && rule->has_graphql)
 		r = json_put(entry, "graphql", list_graphql(rule));
 	if (r == 0 && rule->schemes != (POLICY_HTTPS | POLICY_HTTP))
-		r = json_put(entry, "schemes",
-			json_pack("[s]", rule->schemes == POLICY_HTTPS  ? "https"
-					 : rule->schemes == POLICY_HTTP ? "http"
-									: "tcp"));
+		r = json_put(entry, "schemes", json_pack("[s]", json_scheme(rule->schemes)));
 	if (r == 0 && rule->n_ports)
 		r = json_put(entry, "ports", list_ports(rule));
 	if (r == 0 && rule->allow_private)

@@ -229,7 +229,11 @@ static int read_frame(struct helper *h)
 
 	if (r != 1)
 		return r;
-	if (f.type == HELPER_FAILED)
+	if (f.fds_n != (f.type == HELPER_SSH ? 2 : 0))
+		r = -EPROTO;
+	else if (f.type == HELPER_SSH)
+		ssh_start(h->sup, !broker, f.fds[0], f.fds[1]);
+	else if (f.type == HELPER_FAILED)
 		helper_get_failed(f.payload, &h->err);
 	else if (f.type == HELPER_READY)
 		h->ready = true;
@@ -310,7 +314,6 @@ static int start_one(struct supervisor *s, int which, const struct program_fd *f
 	h->sup = s;
 	r = conn_open(
 		&h->conn, s->loop, TAKE_FD(channel), HELPER_MAX_PAYLOAD, MAX_OUT, helpers_on_chan);
-	chan_refuse_fds(&h->conn.chan);
 	return r < 0 ? err_sys(err, -r, "watch %s", program) : 0;
 }
 
@@ -464,6 +467,7 @@ void helpers_stop(struct supervisor *s)
 
 	stop_watching(s);
 	close_listeners(s);
+	ssh_stop(s);
 	loop_timer_clear(&s->net.counts_late);
 	s->net.gateway_end = fd_close(s->net.gateway_end);
 	while (gateway->conn.open && read_frame(gateway) == 1)
@@ -480,7 +484,7 @@ void helpers_stop(struct supervisor *s)
 
 bool helpers_gone(const struct supervisor *s)
 {
-	return s->net.helpers[HELPER_BROKER].child.pid <= 0 &&
+	return !s->net.ssh_ends && s->net.helpers[HELPER_BROKER].child.pid <= 0 &&
 	       s->net.helpers[HELPER_GATEWAY].child.pid <= 0;
 }
 

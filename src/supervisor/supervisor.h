@@ -208,6 +208,7 @@ struct network {
 	bool logins_late;             /* the end waits longer, since the broker has one of them */
 	struct helper_counted counts; /* the broker's last answer */
 	struct loop_timer counts_late;
+	struct ssh_end *ssh_ends; /* of ssh.c */
 	/* The policy, if it has replaced that of START. */
 	uint64_t policy_real;
 	uint32_t policy_rules;
@@ -549,6 +550,11 @@ void sync_room_dead(struct supervisor *s);
 /* --- sample.c: peaks that the kernel does not record --- */
 /* Read the room's usage from time to time as long as the room lives. */
 void sample_start(struct supervisor *s);
+/* ssh.c: start an end of a connection of SSH. The descriptors are borrowed; if it cannot be
+ * started, whoever has their other ends sees them closed. */
+void ssh_start(struct supervisor *s, bool room, int peer, int plain);
+/* End them all. */
+void ssh_stop(struct supervisor *s);
 
 /* --- login.c: files of logins that the broker renews --- */
 /* Keep the directories of START (borrowed), one for each of its logins. */

@@ -6,10 +6,12 @@
 #include "api/start/network.h"
 #include "api/start/logs.h"
 #include "base/fd.h"
+#include "base/program.h"
 #include "base/strv.h"
 #include "fs/fs.h"
 #include "fs/hostpath.h"
 #include "jail/source.h"
+#include "policy/allowlist.h"
 #include "policy/proxy.h"
 #include "record/netlogs.h"
 #include "secrets/surrogate.h"
@@ -116,6 +118,21 @@ static int send_proxies(struct chan *c, struct cloche_err *err)
 		return r;
 	r = netconf_send_proxy(c, &m);
 	return r < 0 ? err_sys(err, -r, "configure the broker") : 0;
+}
+
+/* It may have been left out when cloche was built. */
+static int check_ssh(const cloche_sandbox *sb, struct cloche_err *err)
+{
+	_cleanup_(freep) char *program = NULL;
+
+	if (!sb->allowlist || !allowlist_has_ssh(sb->allowlist->rules))
+		return 0;
+	program = program_find("cloche-ssh", NULL);
+	if (program)
+		return 0;
+	err_set(err, E_UNSUPPORTED, "git over ssh needs cloche-ssh, which is not installed");
+	err_hint(err, "it is built where libssh is");
+	return -E_UNSUPPORTED;
 }
 
 static int send_policy(struct chan *c, const cloche_sandbox *sb)
@@ -323,7 +340,9 @@ static int send_access(struct network *n, const cloche_sandbox *sb, struct cloch
 
 	if (sb->offline)
 		return send_offline(n, sb->offline, err);
-	r = send_proxies(&n->chan, err);
+	r = check_ssh(sb, err);
+	if (r == 0)
+		r = send_proxies(&n->chan, err);
 	if (r < 0)
 		return r;
 	r = send_policy(&n->chan, sb);
