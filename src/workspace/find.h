@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 enum {
-	FIND_MAX_DIRS = 5000,          /* directories that are looked into */
-	FIND_MAX_ENTRIES = 100 * 1000, /* names in them */
+	FIND_MAX_DIRS = 10 * 1000,     /* directories that are looked into */
+	FIND_MAX_ENTRIES = 200 * 1000, /* names in them */
 	FIND_MAX_DEPTH = 8,            /* below the one that is granted */
 };
 

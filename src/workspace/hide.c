@@ -24,33 +24,33 @@ static const char *const hide_json[] = {"private_key", "_secret", "_token", NULL
 
 /* The last row that matches holds. */
 static const struct hide_row {
-	const char *glob;
+	struct str glob; /* for a name */
 	bool shows;
 	const char *const *holds; /* only if one of these is in it; NULL: in any case */
 } hide_rows[] = {
-	{".env", false, NULL},
-	{".env.*", false, NULL},
-	{".env.example", true, NULL},
-	{".env.sample", true, NULL},
-	{".env.template", true, NULL},
-	{".env.dist", true, NULL},
-	{".npmrc", false, hide_npm},
-	{".pypirc", false, NULL},
-	{".netrc", false, NULL},
-	{"_netrc", false, NULL},
-	{".git-credentials", false, NULL},
-	{"id_rsa", false, NULL},
-	{"id_dsa", false, NULL},
-	{"id_ecdsa", false, NULL},
-	{"id_ed25519", false, NULL},
-	{"*.pem", false, hide_keys},
-	{"*.key", false, hide_keys},
-	{"*.p12", false, NULL},
-	{"*.pfx", false, NULL},
-	{"credentials.json", false, hide_json},
-	{"service-account*.json", false, hide_json},
-	{"terraform.tfvars", false, NULL},
-	{"*.auto.tfvars", false, NULL},
+	{STR(".env"), false, NULL},
+	{STR(".env.*"), false, NULL},
+	{STR(".env.example"), true, NULL},
+	{STR(".env.sample"), true, NULL},
+	{STR(".env.template"), true, NULL},
+	{STR(".env.dist"), true, NULL},
+	{STR(".npmrc"), false, hide_npm},
+	{STR(".pypirc"), false, NULL},
+	{STR(".netrc"), false, NULL},
+	{STR("_netrc"), false, NULL},
+	{STR(".git-credentials"), false, NULL},
+	{STR("id_rsa"), false, NULL},
+	{STR("id_dsa"), false, NULL},
+	{STR("id_ecdsa"), false, NULL},
+	{STR("id_ed25519"), false, NULL},
+	{STR("*.pem"), false, hide_keys},
+	{STR("*.key"), false, hide_keys},
+	{STR("*.p12"), false, NULL},
+	{STR("*.pfx"), false, NULL},
+	{STR("credentials.json"), false, hide_json},
+	{STR("service-account*.json"), false, hide_json},
+	{STR("terraform.tfvars"), false, NULL},
+	{STR("*.auto.tfvars"), false, NULL},
 };
 
 bool hide_rule_shows(struct str rule)
@@ -73,9 +73,22 @@ bool hide_rule_is_good(struct str rule)
 	return true;
 }
 
+/* Whether a byte of a glob (its first or its last) stands for itself and is not that of the text.
+ * Nearly all names are told apart by that, without matching them. */
+static bool hide_differs(char glob, char text)
+{
+	return glob != text && !strchr("*?[]", glob);
+}
+
+static bool hide_matches_one(struct str glob, struct str text)
+{
+	return text.n > 0 && !hide_differs(glob.p[0], text.p[0]) &&
+	       !hide_differs(glob.p[glob.n - 1], text.p[text.n - 1]) && glob_match(glob, text);
+}
+
 static bool hide_matches(struct str glob, struct str path, struct str name)
 {
-	return glob_match(glob, str_chr(glob, '/') < glob.n ? path : name);
+	return hide_matches_one(glob, str_chr(glob, '/') < glob.n ? path : name);
 }
 
 /* Read a file that a room may have written; false if it is no regular file, or too large. */
@@ -107,12 +120,12 @@ static bool hide_holds(const char *const *words, int dir, const char *name)
 	return false;
 }
 
-static bool hide_by_default(struct str path, struct str base, int dir, const char *name)
+static bool hide_by_default(struct str base, int dir, const char *name)
 {
 	const struct hide_row *found = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(hide_rows); i++)
-		if (hide_matches(str_from(hide_rows[i].glob), path, base))
+		if (hide_matches_one(hide_rows[i].glob, base))
 			found = &hide_rows[i];
 	return found && !found->shows && hide_holds(found->holds, dir, name);
 }
@@ -165,7 +178,7 @@ static bool hide_is_in_git(struct hide *h, struct str path, int dir, const char 
 enum hidden hide_judge(struct hide *h, const char *path, int dir, const char *name)
 {
 	struct str whole = str_from(path), base = str_from(name);
-	bool by_default = hide_by_default(whole, base, dir, name), by_rule = false;
+	bool by_default = hide_by_default(base, dir, name), by_rule = false;
 
 	for (char *const *rule = h->rules; rule && *rule; rule++) {
 		struct str r = str_from(*rule);
