@@ -220,6 +220,32 @@ static int took_policy(struct helper *h, struct str payload)
 	return 1;
 }
 
+/* What the broker alone may send. Return as read_frame(). */
+static int helpers_serve_broker(struct helper *h, const struct chan_frame *f)
+{
+	struct supervisor *s = h->sup;
+
+	switch (f->type) {
+	case HELPER_COUNTED:
+		if (!helper_get_counted(f->payload, &s->net.counts))
+			return -EPROTO;
+		got_counts(s);
+		return 1;
+	case HELPER_REPLACED:
+		return took_policy(h, f->payload);
+	case HELPER_WHO:
+		return tell_owner(h, f->payload);
+	case HELPER_LOGIN_OPEN:
+		return helpers_answered(h, logins_open(s, &h->conn.chan, f->payload));
+	case HELPER_LOGIN_END:
+		return helpers_answered(h, logins_end(s, &h->conn.chan, f->payload));
+	case HELPER_NAMES_CHANGED:
+		return send_names(h) < 0 ? -EPIPE : 1;
+	default:
+		return -EPROTO;
+	}
+}
+
 /* Return 1 if there may be more frames, 0 if there are none now, or negative at the end. */
 static int read_frame(struct helper *h)
 {
@@ -237,21 +263,8 @@ static int read_frame(struct helper *h)
 		helper_get_failed(f.payload, &h->err);
 	else if (f.type == HELPER_READY)
 		h->ready = true;
-	else if (broker && f.type == HELPER_COUNTED &&
-		 helper_get_counted(f.payload, &h->sup->net.counts))
-		got_counts(h->sup);
-	else if (broker && f.type == HELPER_REPLACED)
-		r = took_policy(h, f.payload);
-	else if (broker && f.type == HELPER_WHO)
-		r = tell_owner(h, f.payload);
-	else if (broker && f.type == HELPER_LOGIN_OPEN)
-		r = helpers_answered(h, logins_open(h->sup, &h->conn.chan, f.payload));
-	else if (broker && f.type == HELPER_LOGIN_END)
-		r = helpers_answered(h, logins_end(h->sup, &h->conn.chan, f.payload));
-	else if (broker && f.type == HELPER_NAMES_CHANGED)
-		r = send_names(h) < 0 ? -EPIPE : 1;
 	else
-		r = -EPROTO;
+		r = broker ? helpers_serve_broker(h, &f) : -EPROTO;
 	chan_frame_done(&f);
 	return r;
 }
