@@ -55,5 +55,6 @@ class InCluster(Rig):
         return {"CLOCHE_POD_TEMPLATE": path}
 
     def nothing_left(self):
-        expect(wait_until(lambda: not self.get("pods")["items"] and not self.here(), 120, .3), "left", self.cluster.kubectl("get", "pods"), self.here())
-        expect(wait_until(lambda: not self.get("networkpolicies")["items"], 120, .3), "policies are left")
+        """A node that has much else to do removes a pod late."""
+        expect(wait_until(lambda: not self.get("pods")["items"] and not self.here(), 300, .3), "left", self.cluster.kubectl("get", "pods"), self.here())
+        expect(wait_until(lambda: not self.get("networkpolicies")["items"], 300, .3), "policies are left")
