@@ -30,13 +30,19 @@ static _noreturn_ void child(const int fds[4])
 }
 
 /* The broker is a fork, so another thread's locks (the sanitizer's of its memory, OpenSSL's) would
- * stay locked in it for ever: origins begin after the broker. */
+ * stay locked in it for ever: origins begin after the broker. A thread that was joined is still
+ * there for a moment. */
 static bool has_one_thread(void)
 {
-	struct stat st;
+	struct stat st = {0};
 
-	/* ".", its name, the thread */
-	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
+	for (int i = 0; i < PATIENCE_MS && st.st_nlink != 3; i++) { /* ".", its name, the thread */
+		if (i > 0)
+			usleep(1000);
+		if (stat("/proc/self/task", &st) < 0)
+			return false;
+	}
+	return st.st_nlink == 3;
 }
 
 void rig_start(struct rig *g)
