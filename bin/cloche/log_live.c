@@ -6,6 +6,7 @@
  * has a random word in it, and only requests for our own address are answered, by which no name of
  * somebody else's leads here. */
 #include "log_live.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/rand.h"
@@ -28,7 +29,6 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -74,10 +74,7 @@ static struct live {
 
 static uint64_t live_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return clock_mono_usec() / USEC_PER_MSEC;
 }
 
 static void live_close(struct live_conn *c)

@@ -48,7 +48,8 @@ CLOCHE_API int cloche_watch_fd(const cloche_watch *watch);
 /* Return 1 with the next question in *ret, valid until the next call; 0 if there is none now; or a
  * negated error code, CLOCHE_E_BROKEN when the sandbox has ended. Does not wait. */
 CLOCHE_API int cloche_watch_next(cloche_watch *watch, const cloche_question **ret, cloche_err *err);
-/* Answer a question. One that needs no answer any more is no error. */
+/* Answer a question. One that needs no answer any more is no error. If CLOCHE_ANSWER_ALWAYS cannot
+ * be kept for the workspace, that is an error, and it holds in this sandbox all the same. */
 CLOCHE_API int cloche_watch_answer(
 	cloche_watch *watch, uint32_t number, cloche_answer answer, cloche_err *err);
 /* Watch no longer. NULL is fine. */

@@ -173,7 +173,7 @@ int broker_tell_ports(struct broker *b, bool first)
 	return net_send_ports(&b->net, &m);
 }
 
-int broker_renew_scrubber(struct broker *b, struct cloche_err *err)
+static int broker_renew_scrubber(struct broker *b, struct cloche_err *err)
 {
 	struct scrubber *fresh;
 	int r = scrubber_new(b->secrets, &fresh, err);
@@ -183,6 +183,19 @@ int broker_renew_scrubber(struct broker *b, struct cloche_err *err)
 	scrubber_free(b->scrubber); /* streams that use it keep a reference */
 	b->scrubber = fresh;
 	return 0;
+}
+
+int broker_renew_secret(
+	struct broker *b, size_t member, struct secret *value, struct cloche_err *err)
+{
+	int r = secret_set_renew(b->secrets, member, value, err);
+
+	if (r < 0)
+		return r;
+	r = broker_renew_scrubber(b, err);
+	if (r < 0)
+		(void)!secret_set_renew(b->secrets, member, NULL, NULL);
+	return r;
 }
 
 int broker_flush_supervisor(struct broker *b)

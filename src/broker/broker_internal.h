@@ -87,8 +87,10 @@ void broker_fail(struct broker *b);
 /* Tell the gateway to which ports the policy may pass plain TCP, unless it knows of none and there
  * is none. Return 0 or -errno. */
 _warn_unused_ int broker_tell_ports(struct broker *b, bool first);
-/* Make a new scrubber after the value of a secret has changed. */
-_warn_unused_ int broker_renew_scrubber(struct broker *b, struct cloche_err *err);
+/* Give a member that is renewed a value (taken). It is used only if the scrubber looks for it in
+ * answers; after a failure the value is unknown. */
+_warn_unused_ int broker_renew_secret(
+	struct broker *b, size_t member, struct secret *value, struct cloche_err *err);
 /* Write what is queued for the supervisor. Return 0 or -errno. */
 _warn_unused_ int broker_flush_supervisor(struct broker *b);
 /* Write the channel to the gateway at the end of this loop iteration. */

@@ -239,24 +239,15 @@ static void github_on_page(struct github *g)
 	}
 }
 
-/* Use the token only if the scrubber can look for it in answers. */
 static int github_take_token(struct github *g, struct cloche_err *err)
 {
 	_cleanup_(secret_freep) struct secret *token = NULL;
-	struct broker *b = g->broker;
 	int r = github_token_read(buf_str(&g->fetch.answer), &token, &g->expires, err);
 
 	if (r == 0 && github_has_expired(g))
 		r = err_set(err, E_PROTOCOL,
 			"it is about to expire already (is this machine's clock right?)");
-	if (r == 0)
-		r = secret_set_renew(b->secrets, g->member, TAKE_PTR(token), err);
-	if (r < 0)
-		return r;
-	r = broker_renew_scrubber(b, err);
-	if (r < 0)
-		(void)!secret_set_renew(b->secrets, g->member, NULL, NULL);
-	return r;
+	return r == 0 ? broker_renew_secret(g->broker, g->member, TAKE_PTR(token), err) : r;
 }
 
 static void github_on_token(struct github *g)

@@ -128,15 +128,13 @@ static void renewal_idle(struct renewal *g)
 		loop_stop(b->loop, 0);
 }
 
-static int renewal_put(struct renewal *g, struct secret *token, struct cloche_err *err);
-
 /* A token that was only doubted is used on: what its origin says of it reaches the room. */
 static bool renewal_trust_again(struct renewal *g)
 {
 	struct secret *token = TAKE_PTR(g->doubted);
 
 	if (token && !renewal_is_over(g->expires_msec))
-		return renewal_put(g, token, NULL) == 0;
+		return broker_renew_secret(g->broker, g->member, token, NULL) == 0;
 	secret_free(token);
 	return false;
 }
@@ -196,25 +194,11 @@ static void renewal_open_later(struct renewal *g, uint64_t usec)
 		renewal_fail(g, "could not be renewed: out of memory", false);
 }
 
-/* Use a token only if the scrubber can look for it in answers. Takes token. */
-static int renewal_put(struct renewal *g, struct secret *token, struct cloche_err *err)
-{
-	struct broker *b = g->broker;
-	int r = secret_set_renew(b->secrets, g->member, token, err);
-
-	if (r < 0)
-		return r;
-	r = broker_renew_scrubber(b, err);
-	if (r < 0)
-		(void)!secret_set_renew(b->secrets, g->member, NULL, NULL);
-	return r;
-}
-
 /* Use an access token. Takes it. */
 static int renewal_use(
 	struct renewal *g, struct secret *token, uint64_t expires_msec, struct cloche_err *err)
 {
-	int r = token ? renewal_put(g, token, err) : err_nomem(err);
+	int r = token ? broker_renew_secret(g->broker, g->member, token, err) : err_nomem(err);
 
 	if (r < 0)
 		return r;

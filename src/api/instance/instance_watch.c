@@ -168,10 +168,11 @@ static int watch_keep_always(
 	return dir ? always_add(dir, s, err) : 0;
 }
 
-static int watch_always(
-	struct cloche_watch *w, const struct watch_question *q, struct cloche_err *err)
+/* The rule holds in this sandbox first; then the question needs no other answer, whether or not it
+ * can be kept. */
+static int watch_always(struct cloche_watch *w, struct watch_question *q, struct cloche_err *err)
 {
-	cloche_allowlist *list = cloche_allowlist_new();
+	_cleanup_(cloche_allowlist_freep) cloche_allowlist *list = cloche_allowlist_new();
 	int r = list ? 0 : err_nomem(err);
 
 	if (r == 0 && q->is_host)
@@ -180,22 +181,22 @@ static int watch_always(
 		r = cloche_allowlist_add_text(list, q->always, q->rule, strlen(q->rule), err);
 	if (r == 0)
 		r = cloche_instance_add_allowlist(w->instance, list, NULL, err);
-	if (r == 0)
-		r = watch_keep_always(w, &list->sources[0], err);
-	cloche_allowlist_free(list);
-	return r;
+	if (r < 0)
+		return r;
+	watch_drop(w, q);
+	return watch_keep_always(w, &list->sources[0], err);
 }
 
 int cloche_watch_answer(cloche_watch *w, uint32_t number, cloche_answer answer, cloche_err *err)
 {
 	struct watch_question *q = watch_find(w, number);
-	int r = q && answer == CLOCHE_ANSWER_ALWAYS ? watch_always(w, q, err) : 0;
+	int r;
 
-	if (!q || r < 0)
-		return r;
-	watch_drop(w, q);
-	if (answer == CLOCHE_ANSWER_ALWAYS)
+	if (!q)
 		return 0;
+	if (answer == CLOCHE_ANSWER_ALWAYS)
+		return watch_always(w, q, err);
+	watch_drop(w, q);
 	r = netconf_send_answer(&w->chan,
 		&(struct netconf_answer){.number = number, .allow = answer == CLOCHE_ANSWER_ONCE});
 	if (r == 0)

@@ -299,9 +299,11 @@ static int describe_logins(const cloche_sandbox *sb, struct ctl_start *m, int di
 static int start_client(const cloche_sandbox *sb, struct client_start *start, struct client **ret,
 	int *ret_config_fd, struct cloche_err *err)
 {
-	int logins[CTL_MAX_LOGINS] = {-1, -1, -1, -1};
-	int dirs[2] = {-1, -1}, r = describe_logins(sb, &start->m, logins, err);
+	int dirs[2] = {-1, -1}, logins[CTL_MAX_LOGINS], r;
 
+	for (size_t i = 0; i < ARRAY_SIZE(logins); i++)
+		logins[i] = -1;
+	r = describe_logins(sb, &start->m, logins, err);
 	start->login_dirs = logins;
 	if (r == 0 && sandbox_is_recorded(sb)) {
 		r = oplogs_open_both(&dirs[0], &dirs[1], err);
