@@ -107,7 +107,8 @@ static int finder_hidden(struct finder *f, const struct fsbroad_item *in, int fd
 	enum hidden hidden;
 	struct stat st;
 
-	if (!f->calls->hide || fs_join_in(path, sizeof(path), in->path, name) < 0)
+	if (!f->calls->hide || !hide_may_concern(f->calls->hide, name) ||
+		fs_join_in(path, sizeof(path), in->path, name) < 0)
 		return 1;
 	hidden = hide_judge(f->calls->hide, path, fd, name);
 	if (hidden == HIDDEN_NOT || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||

@@ -120,14 +120,27 @@ static bool hide_holds(const char *const *words, int dir, const char *name)
 	return false;
 }
 
-static bool hide_by_default(struct str base, int dir, const char *name)
+/* Return the row for a name, or NULL. */
+static const struct hide_row *hide_find(struct str base)
 {
 	const struct hide_row *found = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(hide_rows); i++)
 		if (hide_matches_one(hide_rows[i].glob, base))
 			found = &hide_rows[i];
-	return found && !found->shows && hide_holds(found->holds, dir, name);
+	return found;
+}
+
+bool hide_may_concern(const struct hide *h, const char *name)
+{
+	return (h->rules && *h->rules) || hide_find(str_from(name));
+}
+
+static bool hide_by_default(struct str base, int dir, const char *name)
+{
+	const struct hide_row *row = hide_find(base);
+
+	return row && !row->shows && hide_holds(row->holds, dir, name);
 }
 
 /* The index of a worktree or a submodule lies where its file .git says. Whoever wrote that can at

@@ -31,6 +31,8 @@ struct hide {
 #define HIDE_INIT(t, r) ((struct hide){.rules = (r), .top = (t), .index = BUF_INIT(HIDE_MAX_INDEX)})
 void hide_done(struct hide *h);
 
+/* Whether a file of this name might be hidden: nearly none is, and then its path is not needed. */
+bool hide_may_concern(const struct hide *h, const char *name);
 /* Judge a regular file by its path from the top. dir, name: where it lies (it is opened through no
  * link). A file that is hidden by default is shown if git has these very contents of it: then the
  * room has them anyway, and nobody who does not know them can have told git so. */
