@@ -54,6 +54,8 @@ struct agent_key {
 	/* The file in the person's home that has it after a login; .file is NULL if there is none.
 	 */
 	struct login_spec login;
+	/* Instead of login.client_secret: agent_client_secret() finds it by this. */
+	char *client_secret_begins;
 	/* A variable that gets what the file has of whose login it is, which is no secret. */
 	char *account_env, **account;
 };
@@ -158,6 +160,11 @@ bool agent_key_withholds(const struct agent_key *key, const char *name);
  * (heap); NULL: none. */
 _warn_unused_ int agent_driver_read(struct str text, const char *file, struct agent_driver *ret,
 	char **ret_base, struct cloche_err *err);
+
+/* Find the secret of an agent's client, which is public (RFC 8252 section 8.5): a string that
+ * begins with this text, between quotation marks in the program (a path) or in a JavaScript file
+ * beside it. *ret is on the heap; NULL if there is none. Return 0 or -ENOMEM. */
+_warn_unused_ int agent_client_secret(const char *program, const char *begins, char **ret);
 
 /* claude_find.c: see struct agent_output. */
 int claude_code_find(

@@ -336,6 +336,7 @@ static const struct driver_key renew_keys[] = {
 	{"url", yaml_text, AT(url)},
 	{"client_id", yaml_text, AT(client_id)},
 	{"client_secret", yaml_text, AT(client_secret)},
+	{"client_secret_begins", yaml_text, offsetof(struct agent_key, client_secret_begins)},
 	{"form", yaml_flag, AT(form)},
 	{"again", yaml_text, AT(again)},
 	{NULL},
@@ -389,6 +390,7 @@ static void driver_drop_keys(struct agent_driver *d)
 		free(k->env);
 		free(k->base_url);
 		login_spec_done(&k->login);
+		free(k->client_secret_begins);
 		driver_drop_env(&k->environment);
 		free(k->account_env);
 		strv_free(k->account);

@@ -4,6 +4,7 @@ Completions, Gemini's generateContent, that of Google's Code Assist. Each answer
 refresh tokens are valid once (Anthropic's) or as long as they are (Google's)."""
 import http.server
 import json
+import re
 import ssl
 import threading
 import urllib.parse
@@ -57,6 +58,10 @@ def gemini(body, stream):
     answer = {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}],
               "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}}
     return events([(None, answer)]) if stream else json.dumps(answer).encode()
+
+
+# What the secret of a client of Google's looks like.
+GOOGLE_SECRET = re.compile(r"GOCSPX-[A-Za-z0-9_-]{28}")
 
 
 def renewed(server, body, rotates):
@@ -127,6 +132,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status = 200 if answer is not None else 404
         if path.endswith("/token"):
             status, answer = renewed(self.server, body, path.endswith("/oauth/token"))
+            if self.headers.get("Host") == "oauth2.googleapis.com" and not GOOGLE_SECRET.fullmatch(body.get("client_secret", "")):
+                status, answer = 401, {"error": "invalid_client", "error_description": "Unauthorized"}
             answer = json.dumps(answer).encode()
         elif self.server.access and self.headers.get("Authorization") not in (None, "Bearer " + self.server.access):
             status, answer = 401, json.dumps({"type": "error", "error": {

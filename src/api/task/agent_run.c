@@ -259,7 +259,7 @@ static int agent_add_keys(struct agent_start *s, struct cloche_err *err)
 	for (size_t i = 0; r == 0 && i < d->keys_n && (given == 0 || d->every_key); i++) {
 		_cleanup_(agent_found_done) struct agent_found found;
 
-		r = agent_key_find(&d->keys[i], &found, err);
+		r = agent_key_find(d, &d->keys[i], &found, err);
 		if (found.expired)
 			agent_tell(s,
 				"the login in ~/%s has expired: start %s once without cloche, "

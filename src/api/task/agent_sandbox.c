@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/program.h"
 #include "fs/fs.h"
 
 #include <fcntl.h>
@@ -90,8 +91,25 @@ static json_t *agent_login_load(const struct agent_key *key)
 	return json_loadb(buf_str(&text).p, buf_str(&text).n, 0, NULL);
 }
 
-static int agent_login_find(
-	const struct agent_key *key, struct agent_found *ret, struct cloche_err *err)
+/* Whether a login can be renewed that has a refresh token. */
+static int agent_login_renews(const struct agent_driver *d, const struct agent_key *key,
+	struct agent_found *ret, struct cloche_err *err)
+{
+	_cleanup_(freep) char *program = NULL;
+
+	ret->renews = !key->client_secret_begins;
+	if (ret->renews)
+		return 0;
+	program = program_on_path(d->program);
+	if (program &&
+		agent_client_secret(program, key->client_secret_begins, &ret->client_secret) < 0)
+		return err_nomem(err);
+	ret->renews = ret->client_secret;
+	return 0;
+}
+
+static int agent_login_find(const struct agent_driver *d, const struct agent_key *key,
+	struct agent_found *ret, struct cloche_err *err)
 {
 	_cleanup_json_ json_t *login = agent_login_load(key);
 	const struct login_spec *spec = &key->login;
@@ -104,7 +122,8 @@ static int agent_login_find(
 
 	if (!token || !*token)
 		return 0;
-	ret->renews = refresh && *refresh;
+	if (refresh && *refresh && agent_login_renews(d, key, ret, err) < 0)
+		return -E_NO_MEMORY;
 	ret->expires_msec = expires > 0 ? (uint64_t)expires : 0;
 	ret->expired = !ret->renews && expires > 0 &&
 		       ret->expires_msec <= clock_real_usec() / USEC_PER_MSEC;
@@ -117,7 +136,8 @@ static int agent_login_find(
 	return set_string(&ret->value, token, err);
 }
 
-int agent_key_find(const struct agent_key *key, struct agent_found *ret, struct cloche_err *err)
+int agent_key_find(const struct agent_driver *d, const struct agent_key *key,
+	struct agent_found *ret, struct cloche_err *err)
 {
 	const char *value = secure_getenv(key->env);
 
@@ -126,7 +146,7 @@ int agent_key_find(const struct agent_key *key, struct agent_found *ret, struct 
 		value = secure_getenv(*from);
 	if (value && *value)
 		return set_string(&ret->value, value, err);
-	return key->login.file ? agent_login_find(key, ret, err) : 0;
+	return key->login.file ? agent_login_find(d, key, ret, err) : 0;
 }
 
 void agent_found_done(struct agent_found *found)
@@ -134,14 +154,18 @@ void agent_found_done(struct agent_found *found)
 	if (found->value)
 		explicit_bzero(found->value, strlen(found->value));
 	free(found->value);
+	free(found->client_secret);
 	free(found->account);
 }
 
 int agent_mask_key(cloche_sandbox *sb, const struct agent_key *key, char *const *hosts,
 	const struct agent_found *found, struct cloche_err *err)
 {
+	struct login_spec login = key->login;
 	int r;
 
+	if (found->client_secret)
+		login.client_secret = found->client_secret;
 	if (!sb->secrets)
 		sb->secrets = cloche_secrets_new();
 	if (!sb->secrets)
@@ -151,7 +175,7 @@ int agent_mask_key(cloche_sandbox *sb, const struct agent_key *key, char *const 
 	if (r == 0 && found->account && !strv_env_get(sb->env, key->account_env))
 		r = cloche_sandbox_set_env(sb, key->account_env, found->account, err);
 	if (r == 0 && found->renews)
-		r = secrets_add_login(sb->secrets, key->env, &key->login, found->expires_msec, err);
+		r = secrets_add_login(sb->secrets, key->env, &login, found->expires_msec, err);
 	return r;
 }
 

@@ -23,13 +23,14 @@ struct agent_found {
 	bool expired;          /* there is a login, which has expired and cannot be renewed */
 	bool renews;           /* the value is the access token of a login that the broker renews */
 	uint64_t expires_msec; /* of that; 0: not known */
+	char *client_secret;   /* with which it is renewed, if it is not in the driver; or NULL */
 	char *account;         /* whose login it is, for the driver's account_env; or NULL */
 };
 void agent_found_done(struct agent_found *found);
-/* Find a credential: in the caller's environment, else in the file of a login. *ret must be given
- * to agent_found_done() in every case. Return 0 or -E_NO_MEMORY. */
-_warn_unused_ int agent_key_find(
-	const struct agent_key *key, struct agent_found *ret, struct cloche_err *err);
+/* Find a credential of a driver: in the caller's environment, else in the file of a login. *ret
+ * must be given to agent_found_done() in every case. Return 0 or -E_NO_MEMORY. */
+_warn_unused_ int agent_key_find(const struct agent_driver *d, const struct agent_key *key,
+	struct agent_found *ret, struct cloche_err *err);
 /* Give the agent a credential as a masked secret for these hosts. */
 _warn_unused_ int agent_mask_key(cloche_sandbox *sb, const struct agent_key *key,
 	char *const *hosts, const struct agent_found *found, struct cloche_err *err);

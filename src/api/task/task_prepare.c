@@ -189,7 +189,7 @@ static const struct agent_key *task_key(const cloche_task *task, const cloche_sa
 		_cleanup_(agent_found_done) struct agent_found found = {0};
 
 		if (agent_has_key(sb, &d->keys[i]) ||
-			(agent_key_find(&d->keys[i], &found, NULL) == 0 && found.value))
+			(agent_key_find(d, &d->keys[i], &found, NULL) == 0 && found.value))
 			return &d->keys[i];
 	}
 	return &d->keys[0];
@@ -227,7 +227,7 @@ static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_e
 	const struct agent_key *key = task_key(task, sb);
 	_cleanup_(agent_found_done) struct agent_found found;
 	char stand_in[SECRETS_STAND_IN + 1];
-	int r = agent_key_find(key, &found, err);
+	int r = agent_key_find(task->driver, key, &found, err);
 
 	if (r < 0 || agent_has_key(sb, key))
 		return r;
