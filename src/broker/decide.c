@@ -113,14 +113,20 @@ void request_prepare(struct stream *s)
 		request_ready(s);
 }
 
-struct policy_request decide_what(const struct stream *s)
+enum policy_scheme decide_scheme(enum net_scheme scheme)
 {
 	static const enum policy_scheme schemes[NET_SCHEME_END] = {[NET_HTTP] = POLICY_HTTP,
 		[NET_HTTPS] = POLICY_HTTPS,
 		[NET_TCP] = POLICY_TCP,
 		[NET_SSH] = POLICY_SSH};
+
+	return schemes[scheme];
+}
+
+struct policy_request decide_what(const struct stream *s)
+{
 	struct policy_request req = {
-		.scheme = schemes[s->scheme],
+		.scheme = decide_scheme(s->scheme),
 		.host = host_str(&s->host),
 		.port = s->port,
 		.method = http_head_method(&s->head),

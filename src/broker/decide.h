@@ -2,11 +2,13 @@
 #pragma once
 /* The order in which a request is judged, and how it is sent. */
 
+#include "ipc/netchan.h"
 #include "policy/decide.h"
 
 struct broker;
 struct stream;
 
+enum policy_scheme decide_scheme(enum net_scheme scheme);
 /* Return the question to policy for the request of s. It borrows from s. */
 struct policy_request decide_what(const struct stream *s);
 /* Judge the request: refuse it, make it ready, or let it wait. */

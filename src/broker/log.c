@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "broker/broker_internal.h"
 #include "broker/chain.h"
+#include "broker/decide.h"
 #include "broker/ssh.h"
 #include "broker/stream.h"
 #include "ipc/chan.h"
@@ -25,14 +26,14 @@
 static struct str log_url(struct broker *b, enum net_scheme scheme, struct str user,
 	struct str host, uint16_t port, struct str target)
 {
-	uint16_t usual = scheme == NET_HTTPS ? 443 : scheme == NET_SSH ? 22 : 80;
+	uint16_t usual = policy_scheme_port(decide_scheme(scheme));
 	size_t at;
 	int r;
 
 	buf_clear(&b->lines.url);
-	r = buf_add_str(&b->lines.url, scheme == NET_HTTPS ? STR("https://")
-				       : scheme == NET_SSH ? STR("ssh://")
-							   : STR("http://"));
+	r = buf_add_str(&b->lines.url, str_from(policy_scheme_word(decide_scheme(scheme))));
+	if (r == 0)
+		r = buf_add_str(&b->lines.url, STR("://"));
 	if (r == 0 && user.n > 0)
 		r = buf_add_str(&b->lines.url, user);
 	if (r == 0 && user.n > 0)

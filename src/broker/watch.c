@@ -73,7 +73,7 @@ static int watcher_ask(struct watcher *w, const struct watch_held *h, const stru
 		&w->chan, &(struct netconf_question){
 				  .number = h->number,
 				  .is_host = s->verdict.reason == POLICY_HOST,
-				  .scheme = s->scheme == NET_HTTPS ? STR("https") : STR("http"),
+				  .scheme = str_from(policy_scheme_word(req.scheme)),
 				  .host = req.host,
 				  .port = req.port,
 				  .method = req.method,

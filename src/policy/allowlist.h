@@ -50,6 +50,13 @@ enum policy_scheme {
 	POLICY_SCHEMES = 15,
 };
 
+/* The word of one scheme, such as "https"; "" for several. */
+const char *policy_scheme_word(enum policy_scheme scheme);
+/* The port that one scheme stands for; 0 if it stands for none. */
+uint16_t policy_scheme_port(enum policy_scheme scheme);
+/* Return whether this (in lower case) is the word of a scheme. */
+bool policy_scheme_find(struct str word, enum policy_scheme *ret);
+
 /* One rule, owned by its allowlist. Lists of strings are those of base/strv.h. */
 struct allow_rule {
 	unsigned others; /* lists besides the first that have it */

@@ -72,18 +72,9 @@ static inline bool policy_request_is_opaque(const struct policy_request *req)
 /* Return whether the port is the one that the scheme stands for. */
 static inline bool policy_request_has_usual_port(const struct policy_request *req)
 {
-	switch (req->scheme) {
-	case POLICY_HTTPS:
-		return req->port == 443;
-	case POLICY_HTTP:
-		return req->port == 80;
-	case POLICY_SSH:
-		return req->port == 22;
-	case POLICY_TCP:
-	case POLICY_SCHEMES:
-		break;
-	}
-	return false;
+	uint16_t usual = policy_scheme_port(req->scheme);
+
+	return usual && req->port == usual;
 }
 
 struct verdict {

@@ -40,14 +40,6 @@ const char *policy_reason_word(enum policy_reason reason)
 	return words[reason];
 }
 
-static const char *scheme_word(enum policy_scheme scheme)
-{
-	return scheme == POLICY_HTTPS ? "https"
-	       : scheme == POLICY_TCP ? "tcp"
-	       : scheme == POLICY_SSH ? "ssh"
-				      : "http";
-}
-
 static struct str request_path(const struct policy_request *req)
 {
 	return str_prefix(req->target, str_chr(req->target, '?'));
@@ -129,10 +121,11 @@ static int explain_reason(
 		return buf_add_str(out,
 			STR(" is an address, and no rule of the network allowlist writes it out"));
 	case POLICY_SCHEME:
-		return buf_printf(out, " is listed, but not for %s", scheme_word(req->scheme));
+		return buf_printf(
+			out, " is listed, but not for %s", policy_scheme_word(req->scheme));
 	case POLICY_PORT:
 		return buf_printf(out, " is listed, but not for %s on port %u",
-			scheme_word(req->scheme), req->port);
+			policy_scheme_word(req->scheme), req->port);
 	case POLICY_USER:
 		r = buf_add_str(out, STR(" is listed for ssh, but not for the user "));
 		return r == 0 ? escape_log(out, req->user, RULE_USER_MAX) : r;

@@ -529,10 +529,7 @@ const char *proposal_scheme(const struct proposal_entry *e)
 {
 	if (e->kind == PROPOSAL_TUNNEL || e->schemes == (POLICY_HTTPS | POLICY_HTTP))
 		return NULL;
-	return e->schemes == POLICY_HTTPS  ? "https"
-	       : e->schemes == POLICY_HTTP ? "http"
-	       : e->schemes == POLICY_SSH  ? "ssh"
-					   : "tcp";
+	return policy_scheme_word(e->schemes);
 }
 
 int proposal_write_entry(const struct proposal_entry *e, struct buf *out)

@@ -148,15 +148,11 @@ int rule_set_user(struct allow_rule *rule, struct str s, const char **ret_want)
 
 int rule_add_scheme(struct allow_rule *rule, struct str s, const char **ret_want)
 {
-	unsigned bit = str_eq(s, STR("https"))  ? POLICY_HTTPS
-		       : str_eq(s, STR("http")) ? POLICY_HTTP
-		       : str_eq(s, STR("tcp"))  ? POLICY_TCP
-		       : str_eq(s, STR("ssh"))  ? POLICY_SSH
-						: 0;
+	enum policy_scheme scheme;
 
-	if (!bit || (rule->schemes & bit))
+	if (!policy_scheme_find(s, &scheme) || (rule->schemes & scheme))
 		return want(ret_want, "https, http, tcp or ssh, each once");
-	rule->schemes |= bit;
+	rule->schemes |= scheme;
 	return 0;
 }
 

@@ -236,7 +236,7 @@ int allowlist_split_url(
 		return err_set(
 			err, E_USAGE, "\"%.*s\" has no port, as in tcp://host:5432", STR_FMT(url));
 	if (ret->port == 0)
-		ret->port = ret->scheme == POLICY_HTTPS ? 443 : ret->scheme == POLICY_SSH ? 22 : 80;
+		ret->port = policy_scheme_port(ret->scheme);
 	return 0;
 }
 

@@ -71,14 +71,6 @@ static int put_flags(json_t *entry, const struct allow_rule *rule)
 	return r;
 }
 
-static const char *json_scheme(unsigned schemes)
-{
-	return schemes == POLICY_HTTPS  ? "https"
-	       : schemes == POLICY_HTTP ? "http"
-	       : schemes == POLICY_SSH  ? "ssh"
-					: "tcp";
-}
-
 /* Put the keys of a rule, except those that have their default. */
 static int put_rule(json_t *entry, const struct allow_rule *rule)
 {
@@ -96,7 +88,7 @@ static int put_rule(json_t *entry, const struct allow_rule *rule)
 	if (r == 0 && rule->has_graphql)
 		r = json_put(entry, "graphql", list_graphql(rule));
 	if (r == 0 && rule->schemes != (POLICY_HTTPS | POLICY_HTTP))
-		r = json_put(entry, "schemes", json_pack("[s]", json_scheme(rule->schemes)));
+		r = json_put(entry, "schemes", json_pack("[s]", policy_scheme_word(rule->schemes)));
 	if (r == 0 && rule->n_ports)
 		r = json_put(entry, "ports", list_ports(rule));
 	if (r == 0 && rule->allow_private)
