@@ -40,7 +40,7 @@ struct pool_bucket {
 struct pool_key pool_key(const struct stream *s)
 {
 	const struct allow_rule *rule = s->verdict.rule;
-	bool special = rule && (rule->allow_private || rule->n_private_ranges > 0);
+	bool special = rule && allow_rule_opens_addresses(rule);
 	struct pool_key key;
 
 	key.rule = special ? rule->number : 0;

@@ -14,6 +14,7 @@
 struct allowlist {
 	unsigned others; /* owners besides the first */
 	unsigned next;   /* number of the next rule */
+	bool opens;      /* a rule has allow_private */
 	struct rule_batch domains, entries, denials;
 };
 
@@ -91,6 +92,16 @@ bool allowlist_has_ssh(const struct allowlist *list)
 		if (allowlist_rule(list, i)->schemes & POLICY_SSH)
 			return true;
 	return false;
+}
+
+bool allow_rule_opens_addresses(const struct allow_rule *rule)
+{
+	return rule->allow_private || rule->n_private_ranges > 0;
+}
+
+bool allowlist_opens_addresses(const struct allowlist *list)
+{
+	return list->opens;
 }
 
 bool allow_rule_same_addresses(const struct allow_rule *a, const struct allow_rule *b)
@@ -190,6 +201,7 @@ static int add_batch(struct allowlist *list, struct rule_batch *batch, const cha
 		struct rule_batch *to = allowlist_batch(list, batch->v[i]);
 
 		to->v[to->n++] = batch->v[i];
+		list->opens |= allow_rule_opens_addresses(batch->v[i]);
 	}
 	list->next += (unsigned)batch->n;
 	batch->n = 0;
@@ -235,6 +247,7 @@ int allowlist_extend(const struct allowlist *list, struct allowlist *more, struc
 	if (!all || extend_all(all, old, NULL) < 0 || extend_all(all, more, &next) < 0)
 		return err_nomem(err);
 	all->next = list->next + more->next;
+	all->opens = list->opens || more->opens;
 	*ret = TAKE_PTR(all);
 	return 0;
 }

@@ -136,6 +136,10 @@ bool allowlist_has_ssh(const struct allowlist *list);
 #define ALLOWLIST_PORT_BYTES (65536 / 8)
 bool allowlist_tcp_ports(const struct allowlist *list, uint8_t ret[ALLOWLIST_PORT_BYTES]);
 
+/* Whether a rule, or any of these, has `allow_private`. */
+bool allow_rule_opens_addresses(const struct allow_rule *rule);
+bool allowlist_opens_addresses(const struct allowlist *list);
+
 /* Return whether both open the same addresses; NULL opens none. */
 bool allow_rule_same_addresses(const struct allow_rule *a, const struct allow_rule *b);
 /* The address policy of a rule, ready for `own` to be filled in; borrows from the rule. */

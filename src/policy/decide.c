@@ -106,6 +106,21 @@ static const struct allow_rule *last_denial(const struct allowlist *list,
 	return last;
 }
 
+/* Whether another entry that allows the same may say more: it could open addresses. */
+static bool is_worth_more(const struct allowlist *list, const struct allow_rule *rule)
+{
+	return allowlist_opens_addresses(list) && !allow_rule_opens_addresses(rule) &&
+	       !rule->has_graphql;
+}
+
+/* Whether a later entry that allows the same is taken instead of the first. Each entry allows what
+ * it would allow alone, so that one more never closes an address. */
+static bool is_taken_instead(const struct allow_rule *rule, const struct allow_rule *first)
+{
+	return allow_rule_opens_addresses(rule) && !rule->has_graphql &&
+	       rule->scrub == first->scrub;
+}
+
 static void judge_all(const struct allowlist *list, const struct policy_request *req,
 	const struct host *host, const struct path *path, struct verdict *v)
 {
@@ -128,10 +143,11 @@ static void judge_all(const struct allowlist *list, const struct policy_request 
 			rule = denial;
 		}
 		if (reason == POLICY_ALLOWED) {
-			*v = (struct verdict){.allow = true, .rule = rule};
-			return;
-		}
-		if (reason > POLICY_HOST && reason > v->reason) {
+			if (!v->allow || is_taken_instead(rule, v->rule))
+				*v = (struct verdict){.allow = true, .rule = rule};
+			if (!is_worth_more(list, v->rule))
+				return;
+		} else if (!v->allow && reason > POLICY_HOST && reason > v->reason) {
 			v->reason = reason;
 			v->rule = rule;
 		}

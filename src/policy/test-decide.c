@@ -359,6 +359,72 @@ static void test_ssh(void)
 	}
 }
 
+/* An entry that opens addresses does so, whatever other entries allow the same. */
+static void test_addresses(void)
+{
+	static const char yaml[] = "domains: [a.test, c.test]\n"
+				   "url_prefixes:\n"
+				   "  - host: a.test\n" /* 3 */
+				   "    path: /mine/*\n"
+				   "    allow_private: [10.0.0.0/8]\n"
+				   "  - host: b.test\n" /* 6 */
+				   "    path: /graphql\n"
+				   "    methods: [POST]\n"
+				   "    graphql: {queries: ['*']}\n"
+				   "  - host: \"*.test\"\n" /* 10 */
+				   "    path_prefix: /\n"
+				   "    methods: [GET]\n"
+				   "  - host: b.test\n" /* 13 */
+				   "    path: /graphql\n"
+				   "    methods: [POST]\n"
+				   "    graphql: {queries: ['*']}\n"
+				   "    allow_private: true\n"
+				   "  - host: c.test\n" /* 18 */
+				   "    scrub: false\n"
+				   "    allow_private: true\n"
+				   "  - host: c.test\n" /* 21 */
+				   "    path: /x\n"
+				   "    allow_private: true\n";
+	static const struct {
+		const char *method, *host, *target;
+		unsigned line; /* 0: a domain */
+	} cases[] = {
+		{"GET", "a.test", "/mine/x", 3},
+		{"POST", "a.test", "/mine/x", 3},
+		{"GET", "a.test", "/other", 0},
+		{"GET", "d.test", "/mine/x", 10},
+		/* Its filter may refuse what the other's lets pass. */
+		{"POST", "b.test", "/graphql", 6},
+		/* What comes back is not scrubbed there. */
+		{"GET", "c.test", "/y", 0},
+		{"GET", "c.test", "/x", 21},
+	};
+	_cleanup_(allowlist_freep) struct allowlist *private_rules = allowlist_new(), *all = NULL;
+	struct allowlist *more = allowlist_new();
+	struct verdict v;
+
+	must(allowlist_add_yaml(private_rules, str_from(yaml), "y", NULL) == 0);
+	check(allowlist_opens_addresses(private_rules));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct policy_request req = {.scheme = POLICY_HTTPS,
+			.host = str_from(cases[i].host),
+			.port = 443,
+			.method = str_from(cases[i].method),
+			.body_filtered = true,
+			.target = str_from(cases[i].target)};
+
+		must(policy_decide(private_rules, &req, &v) == 0);
+		printf("# %s %s%s\n", cases[i].method, cases[i].host, cases[i].target);
+		check(v.allow && v.reason == POLICY_ALLOWED);
+		check_int(v.rule->line, cases[i].line ? cases[i].line : 1);
+	}
+	check(!allowlist_opens_addresses(more));
+	must(allowlist_add_host(more, STR("e.test"), NULL) == 0 &&
+		allowlist_extend(more, private_rules, &all, NULL) == 0);
+	check(!allowlist_opens_addresses(more) && allowlist_opens_addresses(all));
+	allowlist_free(more);
+}
+
 /* What is proposed allows just that. */
 static void test_ssh_told(void)
 {
@@ -828,6 +894,7 @@ int main(void)
 	run_test(test_tcp);
 	run_test(test_tcp_told);
 	run_test(test_ssh);
+	run_test(test_addresses);
 	run_test(test_ssh_told);
 	run_test(test_machine);
 	run_test(test_websocket);
