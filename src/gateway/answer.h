@@ -35,5 +35,5 @@ _warn_unused_ int answer_make(struct http_head *head, struct buf *body, const st
 void answer_write(struct conn *c, const struct answer *a);
 /* To a client of SSH: the end of the session, with the reason that it shows. At most
  * ANSWER_SSH_MAX bytes of printable ASCII. Return 0 or -errno. */
-#define ANSWER_SSH_MAX 1024
+#define ANSWER_SSH_MAX 2048
 _warn_unused_ int answer_ssh(struct buf *out, struct str why);

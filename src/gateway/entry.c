@@ -184,9 +184,10 @@ static void refuse_ssh(struct conn *c)
 	conn_dest_name(c, &dest);
 	if (dest.kind == HOST_NAME)
 		n = snprintf(why, sizeof(why),
-			"cloche: SSH to %s is not allowed here. For git over https instead: git "
-			"config --global url.https://%s/.insteadOf git@%s:",
-			dest.text, dest.text, dest.text);
+			"cloche: SSH to %s is not allowed here (for git, outside: --allow "
+			"ssh://git@%s/PATH). For git over https instead: git config --global "
+			"url.https://%s/.insteadOf git@%s:",
+			dest.text, dest.text, dest.text, dest.text);
 	else
 		n = snprintf(why, sizeof(why),
 			"cloche: SSH to an address is not allowed here. Use git over https.");
