@@ -20,6 +20,7 @@ enum what {
 	WHAT_ADDRESS, /* the name leads to an address that may not be dialled */
 	WHAT_DENIED,  /* cloche net deny has closed it */
 	WHAT_OTHER,   /* no rule can allow it */
+	WHAT_FAILED,  /* it was allowed, and the origin could not be asked */
 };
 
 struct refusal {
@@ -171,6 +172,12 @@ static bool is_refused(const json_t *event)
 	       strcmp(refusal_text(event, "decision"), "blocked") == 0;
 }
 
+static bool is_failed(const json_t *event)
+{
+	return strcmp(refusal_text(event, "event"), "error") == 0 &&
+	       json_integer_value(json_object_get(event, "status")) == 502;
+}
+
 static void refusals_take(struct refusals *all, const json_t *event)
 {
 	const char *kind = refusal_text(event, "event");
@@ -178,6 +185,12 @@ static void refusals_take(struct refusals *all, const json_t *event)
 
 	if (is_withheld(event)) {
 		snprintf(r.place, sizeof(r.place), "%s", refusal_text(event, "note"));
+		refusals_add(all, &r);
+	} else if (is_failed(event)) {
+		r.what = WHAT_FAILED;
+		refusal_place(event, r.place);
+		refusal_program(event, r.program);
+		snprintf(r.why, sizeof(r.why), "%s", refusal_text(event, "note"));
 		refusals_add(all, &r);
 	} else if (strcmp(kind, "suppressed") == 0) {
 		all->more +=
@@ -228,16 +241,19 @@ static void refusal_say_ssh(
 {
 	const char *host = r->why;
 	char option[PLACE_MAX + 64] = "--allow ", https[2 * PLACE_MAX];
+	char ssh[2 * PLACE_MAX] = "git can use";
 
 	if (lives)
 		snprintf(option, sizeof(option), "cloche net allow %s ", sandbox);
+	else
+		snprintf(ssh, sizeof(ssh), "for git: --allow ssh://git@%s/PATH, or", host);
 	if (!lives && strcmp(host, "github.com") == 0)
 		snprintf(https, sizeof(https), "--preset github");
 	else
 		snprintf(https, sizeof(https), "%s%s", option, host);
-	say("refused: %s (%s), SSH; git can use https: %s, and inside git config --global "
+	say("refused: %s (%s), SSH; %s https: %s, and inside git config --global "
 	    "url.https://%s/.insteadOf git@%s: (any bytes: %s%s)",
-		r->place, who, https, host, host, option, r->place);
+		r->place, who, ssh, https, host, host, option, r->place);
 }
 
 static void refusal_say(const struct refusal *r, const char *sandbox, bool lives)
@@ -274,6 +290,9 @@ static void refusal_say(const struct refusal *r, const char *sandbox, bool lives
 	case WHAT_ADDRESS:
 		say("refused: %s (%s): %s", r->place, who, r->why);
 		break;
+	case WHAT_FAILED:
+		say("failed: %s (%s): %s", r->place, who, r->why);
+		break;
 	case WHAT_OTHER:
 		say("refused: %s (%s)%s%s", r->place[0] ? r->place : "a request", who,
 			r->why[0] ? ": " : "", r->why);
@@ -285,13 +304,15 @@ static int refusal_compare(const void *a, const void *b)
 {
 	const struct refusal *x = a, *y = b;
 
-	return (y->what == WHAT_SECRET) - (x->what == WHAT_SECRET);
+	return ((y->what == WHAT_SECRET) - (x->what == WHAT_SECRET)) +
+	       ((x->what == WHAT_FAILED) - (y->what == WHAT_FAILED));
 }
 
 static void refusals_say_all(struct refusals *all, const char *sandbox, bool lives)
 {
 	size_t shown = all->n;
 	unsigned long long rest = all->more;
+	bool failed = false; /* one of the rest */
 
 	/* Few: a stable order is simple. */
 	for (size_t i = 1; i < all->n; i++)
@@ -305,10 +326,13 @@ static void refusals_say_all(struct refusals *all, const char *sandbox, bool liv
 		shown = shown < LINES_MAX - 1 ? shown : LINES_MAX - 1;
 	for (size_t i = 0; i < shown; i++)
 		refusal_say(&all->v[i], sandbox, lives);
-	for (size_t i = shown; i < all->n; i++)
+	for (size_t i = shown; i < all->n; i++) {
 		rest += all->v[i].count;
+		failed |= all->v[i].what == WHAT_FAILED;
+	}
 	if (rest > 0)
-		say("%llu more; all of them: cloche net log --blocked %s", rest, sandbox);
+		say("%llu more; all of them: cloche net log %s%s", rest, failed ? "" : "--blocked ",
+			sandbox);
 }
 
 cloche_network_log *refusals_open(const char *sandbox, bool before)

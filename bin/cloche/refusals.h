@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the network refused, told when a command has ended: a program inside often says nothing of
- * it, or something else. */
+/* What the network refused, or failed to do, told when a command has ended: a program inside often
+ * says nothing of it, or something else. */
 
 #include <cloche/network_log.h>
 #include <jansson.h>
@@ -20,5 +20,6 @@ json_t *refusal_event(const char *json);
 void refusal_keep_name(char *name);
 
 /* Say in at most five lines on standard error what was refused since then, and what allows it:
- * options, or commands if the sandbox lives on. Close the log. NULL is fine. */
+ * options, or commands if the sandbox lives on; and what was allowed and failed. Close the log.
+ * NULL is fine. */
 void refusals_say(cloche_network_log *log, const char *sandbox, bool lives);

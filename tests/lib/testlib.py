@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -214,6 +215,13 @@ def openssl(*args, input=None):
     if p.returncode:
         raise Failure("openssl %s: %s" % (" ".join(args), p.stderr.decode()))
     return p.stdout
+
+
+def free_port():
+    """A port of 127.0.0.1 on which nobody listens just now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 class Authority:
