@@ -111,7 +111,7 @@ static void test_own_later(void)
 		"url_prefixes:\n"
 		"- {host: h.test, ports: [%u], path: /ranges, allow_private: [10.0.0.0/8]}\n"
 		"- {host: h.test, ports: [%u], path: /none}\n"
-		"- {host: h.test, ports: [%u], allow_private: [" LATER "/32]}\n",
+		"- {host: h.test, ports: [%u], path: /, allow_private: [" LATER "/32]}\n",
 		port, port, port);
 	rig_start(&w.g);
 	rig_allow(&w.g, yaml);
