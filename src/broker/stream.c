@@ -191,6 +191,7 @@ void streams_free(struct broker *b)
 {
 	struct stream *s, *tmp;
 
+	requests_drop(b);
 	HASH_ITER (hh, b->streams.open, s, tmp) {
 		stream_note(s, "the network has ended");
 		stream_close(s);
