@@ -113,7 +113,8 @@ int agent_client_secret(const char *program, const char *begins, char **ret)
 	if (!slash)
 		return 0;
 	*slash = '\0';
-	dir = open(*path ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* Through no link: whoever makes one meanwhile leads nowhere else. */
+	dir = fs_open_beneath(AT_FDCWD, *path ? path : "/", O_PATH | O_DIRECTORY);
 	r = dir < 0 ? 0 : secret_read_file(&s, dir, slash + 1);
 	list = dir < 0 ? NULL : fs_list(dir, ".");
 	for (size_t i = 0; r == 0 && list && !s.found && i < FILES_MAX; i++) {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/cloche-test-XXXXXX";
+static char dir[TAP_DIR_BYTES];
 
 static void put(const char *name, size_t before, const char *text)
 {
@@ -100,7 +100,7 @@ static void test_files_beside_it(void)
 
 int main(void)
 {
-	must(mkdtemp(dir));
+	tap_dir(dir);
 	run_test(test_only_a_whole_string_counts);
 	run_test(test_it_may_lie_across_pieces);
 	run_test(test_length);
