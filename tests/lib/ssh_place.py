@@ -211,11 +211,13 @@ class SshPlace:
 
     def as_ordinary_user(self, argv):
         os.chown(self.path("there/host_key"), NUMBER, NUMBER)
-        # All of /etc: a mount on /etc/passwd alone is gone as soon as somebody replaces that file.
-        subprocess.run(["cp", "-a", "/etc", self.path("there/etc")], check=True)
-        with open(self.path("there/etc/passwd"), "a") as f:
-            f.write("%s:x:%d:%d::%s:%s\n" % (USER, NUMBER, NUMBER, self.path("home"), self.shell))
-        script = 'mount --bind "$1" /etc && shift && exec setpriv --reuid %d --regid %d --clear-groups --bounding-set=-all "$@"'
+        # Over all of /etc: a mount on /etc/passwd alone is gone as soon as somebody replaces that file.
+        os.mkdir(self.path("there/etc"))
+        with open("/etc/passwd") as f:
+            accounts = f.read() + "%s:x:%d:%d::%s:%s\n" % (USER, NUMBER, NUMBER, self.path("home"), self.shell)
+        self.write("there/etc/passwd", accounts)
+        script = ('mount -t overlay -o lowerdir="$1:/etc" etc /etc && shift && '
+                  'exec setpriv --reuid %d --regid %d --clear-groups --bounding-set=-all "$@"')
         return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script % (NUMBER, NUMBER), "sh", self.path("there/etc"), *argv]
 
     def listens(self):
