@@ -33,10 +33,22 @@ class Browser:
         os.close(to_us[1])
         self.read_fd, self.write_fd, self.number, self.rest = to_us[0], from_us[1], 0, b""
         self.session, self.events = None, []
-        target = [t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"][0]
-        self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        self.attach([t["targetId"] for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"][0])
+
+    def attach(self, target):
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.target, self.events = target, []
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(domain + ".enable")
+
+    def fresh(self):
+        """The same browser, which takes a second to start, with a new page in place of the last one."""
+        self.session, last = None, self.target
+        self.attach(self.call("Target.createTarget", url="about:blank")["targetId"])
+        page, self.session = self.session, None
+        self.call("Target.closeTarget", targetId=last)
+        self.session = page
+        return self
 
     def __enter__(self):
         return self
@@ -77,7 +89,12 @@ class Browser:
             if answer.get("id") == wanted:
                 expect("error" not in answer, method, answer)
                 return answer["result"]
-            self.events.append(answer)
+            self.keep(answer)
+
+    def keep(self, event):
+        """If it is of the page that there is now."""
+        if self.session and event.get("sessionId") == self.session:
+            self.events.append(event)
 
     def of(self, method):
         return [e["params"] for e in self.events if e.get("method") == method]
@@ -86,7 +103,7 @@ class Browser:
         self.events = []
         self.call("Page.navigate", url=url)
         while not self.of("Page.loadEventFired"):
-            self.events.append(self.message(120))
+            self.keep(self.message(120))
 
     def js(self, expression):
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
