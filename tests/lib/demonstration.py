@@ -10,12 +10,13 @@ import npm
 from testlib import CLOCHE, ROOT, Skip, clean_env, expect, need, processes_with_marker, wait_until
 
 DEMO = os.path.join(ROOT, "tools", "demo")
-# What would be missed most, were it no longer claimed.
-CLAIMS = ["the agent ended with success", "all tests pass", "the real API key is in nothing that came out of the room",
-          "the room held a surrogate of the same form", "/etc/shadow could not be read", "the API was allowed",
-          "the host that is not allowed was blocked", "it is the same session", "the context holds both replies",
-          "the double: every request to the API had the real key", "it gives the same answer, without API and key",
-          "all tests pass again", "it leaves the same files", "no connection was made", "a page is made of its record"]
+# What would be missed most, were it no longer claimed: of each of its three runs.
+CLAIMS = [["the agent ended with success", "all tests pass", "the real API key is in nothing that came out of the room",
+           "the room held a surrogate of the same form", "/etc/shadow could not be read", "the API was allowed",
+           "the host that is not allowed was blocked", "the double: every request to the API had the real key",
+           "a page is made of its record"],
+          ["it is the same session", "the context holds both replies"],
+          ["it gives the same answer, without API and key", "all tests pass again", "it leaves the same files", "no connection was made"]]
 
 
 def agent():
@@ -51,11 +52,11 @@ def whole(p):
             p.communicate(timeout=60)
 
 
-def judge(status, out):
-    """It has ended well, and has claimed what it should."""
+def judge(status, out, runs=3):
+    """It has ended well, and has claimed what it should in so many runs."""
     held = re.findall(r"^   ok     (.+)$", out, re.M)
     expect(status == 0, "exit %d" % status, out[-6000:])
-    for claim in CLAIMS:
+    for claim in sum(CLAIMS[:runs], []):
         expect(any(one.startswith(claim) for one in held), "not claimed: " + claim, *held)
 
 
