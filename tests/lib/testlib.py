@@ -18,6 +18,8 @@ ROOT = os.environ.get("CLOCHE_SOURCE") or os.path.dirname(os.path.dirname(os.pat
 BIN = os.environ.get("CLOCHE_TEST_BIN") or os.path.join(ROOT, "build", "bin")
 CLOCHE = os.path.join(BIN, "cloche")
 PYTHON = "/usr/bin/python3"
+# 1, or what part of something random is done where the same is done a second time (rounds(), once()).
+PART = int(os.environ.get("CLOCHE_TEST_PART", "1"))
 
 
 def default_signals():
@@ -81,11 +83,17 @@ def attempt(test):
     return error, time.monotonic() - start
 
 
+def once(test):
+    """Marks a test of what is the same whoever runs it: a second time, as an ordinary user (tools/test), it is left out."""
+    test.once = True
+    return test
+
+
 def tap_main(tests, at_once=False):
     """Runs functions in order; their names and first doc lines are the tests' names. at_once: all of
     them at the same time, for those that wait most of theirs and have nothing in common."""
     wanted = sys.argv[1:]
-    tests = [t for t in tests if not wanted or t.__name__ in wanted]
+    tests = [t for t in tests if (t.__name__ in wanted if wanted else PART == 1 or not hasattr(t, "once"))]
     print("1..%d" % len(tests), flush=True)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(len(tests) or 1) as pool:
@@ -109,8 +117,7 @@ def tap_main(tests, at_once=False):
 def rounds(count):
     """How many rounds of something random: all of them, or a part, in tens, where the same is done a second
     time as an ordinary user (tools/test)."""
-    part = int(os.environ.get("CLOCHE_TEST_PART", "1"))
-    return min(count, -(-count // (10 * part)) * 10)
+    return min(count, -(-count // (10 * PART)) * 10)
 
 
 def at_once(one, items):
