@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a room does with surrogates: node aws_client.js sdk|modes|refused, or many COUNT SEED, with packages in /npm.
+// What a room does with surrogates: node aws_client.js refused, sdk MIB, modes UNIT (the larger bodies are
+// some of so many bytes), or many COUNT SEED, with packages in /npm.
 "use strict";
 const crypto = require("crypto");
 const fs = require("fs");
@@ -18,7 +19,7 @@ function same(a, b, what) {
 
 // --- the SDK ---
 
-async function sdk() {
+async function sdk(mib) {
   const { S3Client, PutObjectCommand, GetObjectCommand, HeadObjectCommand } = require(npm + "@aws-sdk/client-s3");
   const { Upload } = require(npm + "@aws-sdk/lib-storage");
   const { getSignedUrl } = require(npm + "@aws-sdk/s3-request-presigner");
@@ -32,7 +33,7 @@ async function sdk() {
   for (const size of [0, 1, 5 * MIB]) await roundTrip(crypto.randomBytes(size), {}, "size " + size);
   for (const ChecksumAlgorithm of ["CRC32", "CRC32C", "SHA1", "SHA256"])
     await roundTrip(crypto.randomBytes(100001), { ChecksumAlgorithm }, ChecksumAlgorithm);
-  const big = crypto.randomBytes(200 * MIB);
+  const big = crypto.randomBytes(Number(mib) * MIB);
   for (const [ChecksumAlgorithm, size] of [["CRC32", big.length], ["SHA256", 6 * MIB]]) {
     const data = big.subarray(0, size);
     const stream = Readable.from((function* () { for (let i = 0; i < data.length; i += 65536) yield data.subarray(i, i + 65536); })());
@@ -159,17 +160,18 @@ async function presigned(crt, service, algorithm, path, more = {}, body) {
   return request(body ? "POST" : "PUT", "https://" + host + r.path, {}, body || "");
 }
 
-async function modes() {
+async function modes(unitText) {
+  const unit = Number(unitText);
   const crt = require(npm + "aws-crt");
   const { SigV4, SigV4Asymmetric } = crt.auth.AwsSigningAlgorithm;
   const some = [Buffer.alloc(65536, "a"), Buffer.alloc(1, "b"), crypto.randomBytes(200000)];
   for (const algorithm of ["AWS4-HMAC-SHA256", "AWS4-ECDSA-P256-SHA256"]) {
     for (const trailers of [false, true])
       for (const withLength of [false, true]) await putChunks(algorithm, trailers, withLength, some);
-    await putChunks(algorithm, true, true, [crypto.randomBytes(8 * MIB), Buffer.alloc(10)]);
-    await putChunks(algorithm, false, false, [crypto.randomBytes(3 * MIB)]);
+    await putChunks(algorithm, true, true, [crypto.randomBytes(8 * unit), Buffer.alloc(10)]);
+    await putChunks(algorithm, false, false, [crypto.randomBytes(3 * unit)]);
     await putChunks(algorithm, false, true, []);
-    const body = '{"x":"' + "y".repeat(3 * MIB) + '"}', url = "https://api.test/a%20b/c?Action=X&b=%2B&a=&a";
+    const body = '{"x":"' + "y".repeat(3 * unit) + '"}', url = "https://api.test/a%20b/c?Action=X&b=%2B&a=&a";
     for (const b of ["", body]) {
       // The hash is said nowhere: the body has to be known.
       const r = signed("POST", url, { "content-type": "application/json", "x-odd": "  two   blanks " }, sha256(b), { algorithm, service: "service", stated: false });
