@@ -50,7 +50,7 @@ static void tear_down(void)
 /* Where path leads, below top, or "" with err. */
 static const char *found(const char *path)
 {
-	static char ret[600];
+	static char ret[PATH_MAX + 1];
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
 	_cleanup_(freep) char *real = NULL;
 
@@ -116,7 +116,7 @@ static void own_links_are_followed(void)
 /* Where path leads with all links followed, below top; "!" before it: one of them lay in ws. */
 static const char *followed(const char *path)
 {
-	static char ret[600];
+	static char ret[PATH_MAX + 1];
 	_cleanup_(freep) char *ws = strdup(below("ws"));
 	char *const dirs[] = {ws, NULL};
 	char real[PATH_MAX];
@@ -175,7 +175,7 @@ static void links_of_root(void)
 /* What is made where a directory is missing, below top, or "" with err. */
 static const char *made(const char *path)
 {
-	static char ret[600];
+	static char ret[PATH_MAX + 1];
 	_cleanup_(hostpath_donep) struct hostpath at = HOSTPATH_NULL;
 	_cleanup_(freep) char *rest = NULL, *real = NULL;
 	_cleanup_fd_ int fd = -1;
