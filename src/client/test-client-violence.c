@@ -136,7 +136,7 @@ static void nothing_is_left_after_violence(void)
 {
 	struct job j;
 
-	for (int i = 0; i < 50; i++) {
+	for (unsigned i = tap_rounds(50); i > 0; i--) {
 		pid_t pid = fork();
 
 		if (pid == 0)

@@ -136,7 +136,7 @@ static void random_tree(int at, unsigned depth)
 
 static void round_trip(void)
 {
-	for (int round = 0; round < 25; round++) {
+	for (unsigned round = tap_rounds(25); round > 0; round--) {
 		_cleanup_(buf_donep) struct buf one = BUF_INIT(OUT_MAX), two = BUF_INIT(OUT_MAX);
 		struct files_error e;
 		int from;

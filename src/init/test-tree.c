@@ -38,11 +38,11 @@ static pid_t start(uint64_t when)
 
 static void what_is_started_meanwhile_ends(void)
 {
-	unsigned survived = 0;
+	unsigned survived = 0, rounds = tap_rounds(ROUNDS);
 
 	/* What loses its parent becomes our child. */
 	must(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
-	for (unsigned i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < rounds; i++) {
 		uint64_t at = clock_mono_usec() + 3000;
 		struct proc p = {.pid = start(at + i % 100 * STEP_USEC), .birth = -1};
 		pid_t left;

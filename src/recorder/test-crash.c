@@ -216,11 +216,12 @@ static void test_killed_at_any_moment(void)
 {
 	_cleanup_(oplog_closep) struct oplog l = OPLOG_INIT;
 	unsigned kills = 0, killed = 0, replaced = 0;
+	unsigned operations = tap_rounds(OPERATIONS), wanted = tap_rounds(KILLS);
 	struct model m = {0};
 	struct compaction done;
 	ino_t was = 0;
 
-	while (kills < KILLS || m.n < OPERATIONS) {
+	while (kills < wanted || m.n < operations) {
 		ino_t now;
 
 		one_round(&m);

@@ -71,6 +71,10 @@ int tap_file(char ret[TAP_DIR_BYTES]);
  * check has failed. The caller returns after it. */
 void tap_skip(const char *reason);
 
+/* How many rounds of something random: all of them, or a part, in tens, where all of them are made
+ * elsewhere: under sanitizers (tools/test sets CLOCHE_TEST_PART). */
+unsigned tap_rounds(unsigned all);
+
 /* Start a process that exchanges two names, relative to a directory, all the time; and end it,
  * which it must not have done by itself. */
 pid_t tap_exchange(int dir, const char *a, const char *b);

@@ -15,8 +15,10 @@
 #include <sys/epoll.h>
 #include <sys/file.h>
 
-enum { RUNS = 60, EXECS = 70, TRANSFERS = 30, CALLS = 40, CONTEXTS = 10 };
-enum { ALL = RUNS + EXECS + TRANSFERS + CALLS, FILE_BYTES = 300000 };
+enum { ALL = 200, CONTEXTS = 10, FILE_BYTES = 300000 };
+
+/* How many of each kind, in this order; the rest of them are transfers. */
+static int runs, execs, calls, all_kinds;
 
 static cloche_err err;
 static cloche_instance *box;
@@ -97,13 +99,13 @@ static void start_one(struct one *o, int i)
 
 	*o = (struct one){.number = i};
 	snprintf(text, sizeof(text), "echo %d; echo err >&2; exit %d", i, i % 100);
-	if (i < RUNS) {
+	if (i < runs) {
 		sb = cloche_sandbox_new();
 		must(sb && cloche_run_new(sb, argv, &o->run, &err) == 0);
 		cloche_sandbox_free(sb);
-	} else if (i < RUNS + EXECS) {
+	} else if (i < runs + execs) {
 		must(cloche_run_new_in(box, argv, &o->run, &err) == 0);
-	} else if (i < RUNS + EXECS + CALLS) {
+	} else if (i < runs + execs + calls) {
 		snprintf(context, sizeof(context), "c%d", i % CONTEXTS);
 		snprintf(text, sizeof(text), "print('x') or %d", i);
 		code = (cloche_code){sizeof(code), "python", CLOCHE_CODE_EXPRESSION, text,
@@ -130,7 +132,7 @@ static void check_one(const struct one *o, int r)
 		tap_fail("%d: %s", i, o->err.message);
 	else if (!o->run)
 		check(o->right && o->told == FILE_BYTES);
-	else if (i < RUNS + EXECS) {
+	else if (i < runs + execs) {
 		snprintf(want, sizeof(want), "%d\n", i);
 		check_int(end->exit_code, i % 100);
 		if (i % 2)
@@ -158,16 +160,16 @@ static void drive(int cancel)
 	static struct one all[ALL];
 	static struct pollfd fds[ALL];
 	static int turns[ALL];
-	int left = ALL, most = 0;
+	int left = all_kinds, most = 0;
 
-	for (int i = 0; i < ALL; i++) {
+	for (int i = 0; i < all_kinds; i++) {
 		start_one(&all[i], i);
 		fds[i] = (struct pollfd){.fd = cloche_job_fd(all[i].job), .events = POLLIN};
 		turns[i] = 0;
 	}
 	while (left > 0 && tap_ok_now) {
-		must(poll(fds, ALL, 20000) > 0);
-		for (int i = 0; i < ALL; i++) {
+		must(poll(fds, (nfds_t)all_kinds, 20000) > 0);
+		for (int i = 0; i < all_kinds; i++) {
 			int r;
 
 			if (!fds[i].revents)
@@ -188,7 +190,7 @@ static void drive(int cancel)
 	}
 	check_int(left, 0);
 	printf("# at most %d threads\n", most);
-	for (int i = 0; i < ALL; i++)
+	for (int i = 0; i < all_kinds; i++)
 		free_one(&all[i]);
 	check_int(nowait_waits, 0);
 }
@@ -600,5 +602,9 @@ static void everything(void)
 int main(void)
 {
 	fd_raise_limit();
+	runs = (int)tap_rounds(60);
+	execs = (int)tap_rounds(70);
+	calls = (int)tap_rounds(40);
+	all_kinds = runs + execs + calls + (int)tap_rounds(30);
 	return run_everything(everything);
 }
