@@ -170,7 +170,7 @@ static void deep_trees(void)
 	fresh("from");
 	fresh("to");
 	at = openat(dir, "from", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	for (int i = 0; i < 1500; i++) {
+	for (int i = 0; i < 1100; i++) {
 		must(mkdirat(at, "level", 0755) == 0);
 		next = openat(at, "level", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		must(next >= 0);

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SOMEBODY = 65534, DEEP = 10000, FEW = 40, NO_NAMESPACES = 199 };
+enum { SOMEBODY = 65534, DEEP = 3000, FEW = 40, NO_NAMESPACES = 199 };
 
 static char top[TAP_DIR_BYTES];
 static int top_fd;
@@ -389,7 +389,7 @@ static void any_name(void)
 
 static void many_entries(void)
 {
-	enum { MANY = 100000, NAMES = 1000 }; /* NAMES of a file: there is a limit */
+	enum { MANY = 20000, NAMES = 1000 }; /* NAMES of a file: there is a limit */
 	unsigned n = 0;
 	struct fswalk_how how = {.user = &n, .entry = count};
 	char name[32], first[32];

@@ -204,7 +204,7 @@ static void impossible_renames(void)
 static void deep_trees(void)
 {
 	_cleanup_(buf_donep) struct buf path = BUF_INIT(STATE_PATH_MAX + 1);
-	unsigned too_long = 0;
+	unsigned too_long = 0, i = 0;
 	struct tree t;
 
 	tree_init(&t, NULL, NULL);
@@ -213,14 +213,16 @@ static void deep_trees(void)
 	must(buf_add_char(&path, '\0') == 0);
 	check_int(take(&t, STATE_FS_WRITE, buf_data(&path), "deep"), 0);
 	check_z(contents(&t, buf_data(&path)), "deep");
-	for (int i = 0; i < 100000; i++) {
+	for (i = 0; i < 100000; i++) {
 		must(take(&t, STATE_FS_RENAME, i % 2 ? "/b" : "/d", i % 2 ? "/d/n" : "/b/n") == 0);
 		must(take(&t, STATE_FS_MKDIR, i % 2 ? "/b" : "/d", "") == 0);
 	}
 	check(tree_count(find(&t, "/")) > 100000);
+	/* A path is as long as the way to the top: those of some. */
 	for (struct tree_node *n = t.tops[0]; n; n = tree_next(n, t.tops[0])) {
 		buf_clear(&path);
-		too_long += tree_path_of(n, &path) == -E2BIG;
+		if (i++ % 32 == 0)
+			too_long += tree_path_of(n, &path) == -E2BIG;
 	}
 	check(too_long > 0);
 	check_int(take(&t, STATE_FS_DELETE, "/b", ""), 0);
@@ -230,9 +232,10 @@ static void deep_trees(void)
 	check(t.n == 0 && t.names == 0 && t.kept == 0);
 }
 
-static void a_million_operations(void)
+static void many_operations(void)
 {
-	enum { MAX_KEPT = 1 << 20, ROUNDS = 1000 * 1000 };
+	enum { MAX_KEPT = 1 << 20 };
+	int rounds = getenv("CLOCHE_TEST_ALL") ? 1000 * 1000 : 200 * 1000;
 	char path[32], want[SHA256_HEX_MAX], got[SHA256_HEX_MAX];
 	struct sha256 all;
 	uint64_t size;
@@ -242,7 +245,7 @@ static void a_million_operations(void)
 	t.max_kept = MAX_KEPT;
 	t.sums = true;
 	sha256_init(&all);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < rounds; i++) {
 		snprintf(path, sizeof(path), "/%d/%d", i % 10, i % 500);
 		must(take(&t, i % 2 ? STATE_FS_WRITE : STATE_FS_DELETE, path, path) == 0);
 		must(take(&t, STATE_FS_APPEND, "/log", path) == 0);
@@ -430,7 +433,7 @@ int main(void)
 	run_test(relative_paths_are_apart);
 	run_test(impossible_renames);
 	run_test(deep_trees);
-	run_test(a_million_operations);
+	run_test(many_operations);
 	run_test(too_many_names);
 	run_test(digests);
 	run_test(only_what_is_wanted);

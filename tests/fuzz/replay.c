@@ -19,6 +19,7 @@
 #define HEAD 4U /* bytes of the length before each input of a pack */
 #define PACK_MAX (16U << 20)
 #define CUTS_MAX 512U
+#define CUT_BYTES_MAX (4U << 20) /* of all that is cut from one file */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -59,7 +60,7 @@ static uint8_t *read_file(int dirfd, const char *name, size_t max, size_t *ret_s
 /* Runs the file whole and cut off. Returns the number of inputs given, or negative. */
 static long give_file(int dirfd, const char *name)
 {
-	size_t size, step;
+	size_t size, step, cuts;
 	uint8_t *data = read_file(dirfd, name, INPUT_MAX, &size);
 	long given = 1;
 
@@ -67,7 +68,8 @@ static long give_file(int dirfd, const char *name)
 		free(data);
 		return -1;
 	}
-	step = size / CUTS_MAX + 1;
+	cuts = 2U * CUT_BYTES_MAX / (size + 1);
+	step = size / (cuts < CUTS_MAX ? cuts : CUTS_MAX) + 1;
 	for (size_t cut = 0; cut < size; cut += step, given++)
 		give(data, cut);
 	free(data);
