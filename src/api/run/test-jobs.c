@@ -313,7 +313,7 @@ static void test_input_that_nobody_wants(void)
 	}
 	check_int(r, 0);
 	check_int(cloche_run_result(run)->exit_code, 0);
-	check(all > sizeof(data));
+	check(all >= sizeof(data));
 	check_int(cloche_run_write_input(run, data, 5, &taken, &err), 0);
 	check_int((int)taken, 5);
 	cloche_run_close_input(run);
@@ -569,15 +569,17 @@ static int create_and_remove_job(void *user, cloche_err *e)
 
 static void test_nothing_is_left_of_what_is_cancelled(void)
 {
-	int turn = 0, r;
+	int turn = 0, cancelled = 0, ended = 0, r;
 
-	do {
-		r = cancel_at(create_and_remove_job, turn);
+	/* One job has more turns than the next: what is awaited may have come already. */
+	while (ended < 3 && turn < 100 && tap_ok_now) {
+		r = cancel_at(create_and_remove_job, turn++);
 		if (r < 0 && r != -E_CANCELLED)
 			tap_fail("turn %d: %s", turn, err.message);
-	} while (r < 0 && tap_ok_now && ++turn < 100);
-	printf("# %d turns\n", turn);
-	check(turn > 2 && turn < 100);
+		*(r < 0 ? &cancelled : &ended) += 1;
+	}
+	printf("# %d turns, %d were cancelled\n", turn, cancelled);
+	check(cancelled > 0 && ended == 3);
 	check(becomes_zero(count_dirs));
 	check(becomes_zero(count_marked));
 	check_int(threads(), 1);
