@@ -8,6 +8,7 @@ import subprocess
 
 import engines
 from common import HERE, clean_env, have, log
+from testlib import free_port
 
 CERTGEN = "/usr/lib/squid/security_file_certgen"
 SQUID = """
@@ -41,7 +42,7 @@ def forward(stage, proxy, port, to, where, user=()):
     stage.start("connect-" + proxy, [program, str(port), str(to), where, *user], port)
 
 
-def squid(stage, host, free_port):
+def squid(stage, host):
     """squid decrypts with certificates that it makes (ssl-bump), and refuses what is not listed."""
     if not have("squid") or not os.access(CERTGEN, os.X_OK):
         return
@@ -70,7 +71,7 @@ def squid(stage, host, free_port):
         stage.ports.pop("squid", None)
 
 
-def srt(stage, host, free_port):
+def srt(stage, host):
     """srt's proxy looks at names alone: it does not decrypt, so it can neither judge a path nor put in
     a secret."""
     try:

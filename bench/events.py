@@ -4,7 +4,8 @@ import statistics
 import subprocess
 
 from common import RULES_HEAD, Series, clean_env, log, rule
-from proxies import free_port, room_argv
+from proxies import room_argv
+from testlib import free_port
 
 EVENTS, ROUNDS, PAUSE = 300, 5, 0.004
 

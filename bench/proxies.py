@@ -11,16 +11,11 @@ import time
 
 import connects
 from common import (CRYPTO, HERE, RULES_HEAD, SECRET, Series, clean_env, have, log, ratio, rule)
-from testlib import CLOCHE, Authority, descendants, status_kib
+from testlib import CLOCHE, Authority, descendants, free_port, status_kib
 
 TICK = os.sysconf("SC_CLK_TCK")
 HOST = "localhost"  # what the peers' upstream is called; the room asks for up.test
 GIB = 1 << 30
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
 
 
 SINK = r"""
@@ -93,8 +88,8 @@ class Stage:
                         self.ports["haproxy"])
         if have("mitmdump"):
             self._mitmdump()
-        connects.squid(self, HOST, free_port)
-        connects.srt(self, HOST, free_port)
+        connects.squid(self, HOST)
+        connects.srt(self, HOST)
 
     def _files(self):
         www = os.path.join(self.work, "www")

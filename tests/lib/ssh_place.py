@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-from testlib import BIN, Skip, TemporaryDir, clean_env, expect, need, processes_with_marker, wait_until
+from testlib import BIN, Skip, TemporaryDir, clean_env, expect, free_port, need, processes_with_marker, wait_until
 
 USER, NUMBER = "place", 45678
 SSHD = """Port %(port)d
@@ -57,12 +57,6 @@ Host *
 Host * !stranger
 	IdentityFile %(dir)s/key
 """
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Relay:
