@@ -5,6 +5,7 @@
  * the network: no key is ever in this process. What the agent will sign is only what belongs to
  * this session. The path comes from the room, and is made of characters that no shell looks at
  * (ipc/sshleg.h). */
+#include "base/account.h"
 #include "base/str.h"
 #include "leg.h"
 #include "narrow.h"
@@ -89,7 +90,7 @@ static bool origin_take_request(struct origin *o)
 static bool origin_set_options(struct origin *o, char host[NET_MAX_HOST + 1])
 {
 	ssh_session s = o->leg.session;
-	char user[SSHLEG_MAX_USER + 1];
+	char user[ACCOUNT_MAX_NAME + 1];
 	unsigned port = o->asked.port;
 	bool none = false;
 	long patience = CONNECT_SEC;

@@ -4,6 +4,7 @@
  * connection. It allows one channel and in it one command; everything else of the protocol is
  * refused. The command goes to the gateway, and when the broker has allowed it, bytes go through.
  * A command that is refused is told on standard error of the channel, as git shows that. */
+#include "base/account.h"
 #include "leg.h"
 #include "narrow.h"
 
@@ -16,7 +17,7 @@ enum { REFUSED_STATUS = 128, CUT_STATUS = 255, LINGER_SEC = 10 };
 
 struct room {
 	struct leg leg;
-	char user[SSHLEG_MAX_USER + 1], path[SSHLEG_MAX_PATH + 1];
+	char user[ACCOUNT_MAX_NAME + 1], path[SSHLEG_MAX_PATH + 1];
 	char protocol[SSHLEG_MAX_PROTOCOL + 1];
 	enum sshleg_method method;
 	bool asked;      /* a command came */
@@ -32,7 +33,7 @@ static int room_take_user(struct room *room, const char *user)
 {
 	struct str s = str_from(user);
 
-	if (!sshleg_is_user(s))
+	if (!account_is_name(s))
 		return SSH_AUTH_DENIED;
 	str_copy(room->user, sizeof(room->user), s);
 	return SSH_AUTH_SUCCESS;

@@ -2,6 +2,12 @@
 #include "base/account.h"
 #include "base/parse.h"
 
+bool account_is_name(struct str s)
+{
+	return s.n > 0 && s.n <= ACCOUNT_MAX_NAME && s.p[0] != '-' && s.p[0] != '.' &&
+	       str_is_all(s, STR_LOWER STR_UPPER STR_DIGITS "._-");
+}
+
 bool account_find(struct str text, struct str name, struct str ret[ACCOUNT_FIELDS])
 {
 	uint64_t want, id;

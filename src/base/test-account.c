@@ -37,8 +37,23 @@ static void finds_nothing_else(void)
 	check(!account_find(STR(""), STR("root"), f));
 }
 
+static void names(void)
+{
+	char letters[ACCOUNT_MAX_NAME + 1];
+
+	memset(letters, 'a', sizeof(letters));
+	check(account_is_name(STR("git")) && account_is_name(STR("a.b-c_1")));
+	check(!account_is_name(STR("")) && !account_is_name(STR("-l")) &&
+		!account_is_name(STR(".a")));
+	check(!account_is_name(STR("a b")) && !account_is_name(STR("a@b")) &&
+		!account_is_name(STR("a%h")));
+	check(account_is_name(str_make(letters, ACCOUNT_MAX_NAME)));
+	check(!account_is_name(str_make(letters, ACCOUNT_MAX_NAME + 1)));
+}
+
 int main(void)
 {
+	run_test(names);
 	run_test(finds);
 	run_test(finds_nothing_else);
 	return tap_done();

@@ -4,6 +4,7 @@
  * whether there is a session; then its socket is a tunnel like any other. It reads what the host
  * sends, so its answer is bounded and its text is shown as printable ASCII. */
 #include "broker/ssh.h"
+#include "base/account.h"
 #include "base/fd.h"
 #include "broker/broker_internal.h"
 #include "broker/stream.h"
@@ -31,7 +32,7 @@ bool ssh_has_fields(const struct stream *s)
 {
 	struct str protocol = ssh_field(s, STR(SSHLEG_FIELD_PROTOCOL));
 
-	return sshleg_is_user(ssh_field(s, STR(SSHLEG_FIELD_USER))) &&
+	return account_is_name(ssh_field(s, STR(SSHLEG_FIELD_USER))) &&
 	       sshleg_is_protocol(protocol) && (protocol.n > 0) == (s->head.fields.n == 2);
 }
 

@@ -6,8 +6,6 @@
 MESSAGE_TABLE(sshleg_request, SSHLEG_REQUEST_FIELDS, NULL);
 MESSAGE_TABLE(sshleg_answer, SSHLEG_ANSWER_FIELDS, NULL);
 
-#define SSHLEG_ALNUM STR_LOWER STR_UPPER STR_DIGITS
-
 static int sshleg_put(struct buf *out, const struct message *t, const void *m)
 {
 	_cleanup_(buf_donep) struct buf record = BUF_INIT(SSHLEG_MAX_RECORD);
@@ -52,7 +50,7 @@ ssize_t sshleg_take_request(struct str in, struct sshleg_request *ret)
 {
 	ssize_t n = sshleg_take(in, sshleg_request_message(), ret);
 
-	if (n > 0 && (!sshleg_is_user(ret->user) || !sshleg_is_path(ret->path) ||
+	if (n > 0 && (!account_is_name(ret->user) || !sshleg_is_path(ret->path) ||
 			     !sshleg_is_protocol(ret->protocol)))
 		return -EPROTO;
 	return n;
@@ -63,12 +61,6 @@ ssize_t sshleg_take_answer(struct str in, struct sshleg_answer *ret)
 	return sshleg_take(in, sshleg_answer_message(), ret);
 }
 
-bool sshleg_is_user(struct str s)
-{
-	return s.n > 0 && s.n <= SSHLEG_MAX_USER && str_is_all(s, SSHLEG_ALNUM "._-") &&
-	       s.p[0] != '-' && s.p[0] != '.';
-}
-
 bool sshleg_is_protocol(struct str s)
 {
 	return s.n <= SSHLEG_MAX_PROTOCOL && str_is_all(s, STR_LOWER STR_DIGITS "=.:-");
@@ -77,7 +69,7 @@ bool sshleg_is_protocol(struct str s)
 static bool sshleg_is_segment(struct str s)
 {
 	return s.n > 0 && s.p[0] != '-' && !str_eq(s, STR(".")) && !str_eq(s, STR("..")) &&
-	       str_is_all(s, SSHLEG_ALNUM "._+@-");
+	       str_is_all(s, STR_LOWER STR_UPPER STR_DIGITS "._+@-");
 }
 
 bool sshleg_is_path(struct str s)

@@ -17,13 +17,13 @@
  *
  * Integers are little-endian. Each receiver checks everything again. */
 
+#include "base/account.h"
 #include "ipc/message.h"
 #include "ipc/netchan.h"
 
 enum {
 	SSHLEG_FD_PEER = 3,
 	SSHLEG_FD_PLAIN = 4,
-	SSHLEG_MAX_USER = 64,
 	SSHLEG_MAX_PATH = 1024,
 	SSHLEG_MAX_PROTOCOL = 64,
 	SSHLEG_MAX_TEXT = 8192,
@@ -44,7 +44,7 @@ enum sshleg_piece { SSHLEG_STDOUT, SSHLEG_STDERR, SSHLEG_EXIT /* 1 byte: the sta
 
 #define SSHLEG_REQUEST_FIELDS(F)                                                                   \
 	F(ENUM, method, sshleg_method, SSHLEG_METHOD_END)                                          \
-	F(STR, user, .max = SSHLEG_MAX_USER)                                                       \
+	F(STR, user, .max = ACCOUNT_MAX_NAME)                                                      \
 	F(STR, path, .max = SSHLEG_MAX_PATH)         /* absolute, see sshleg_is_path() */          \
 	F(STR, protocol, .max = SSHLEG_MAX_PROTOCOL) /* GIT_PROTOCOL; may be empty */              \
 	F(STR, host, .max = NET_MAX_HOST)            /* empty from the room's end */               \
@@ -64,8 +64,6 @@ _warn_unused_ int sshleg_put_answer(struct buf *out, const struct sshleg_answer 
 ssize_t sshleg_take_request(struct str in, struct sshleg_request *ret);
 ssize_t sshleg_take_answer(struct str in, struct sshleg_answer *ret);
 
-/* A user: letters, digits and "._-", beginning with a letter, a digit or '_'. */
-bool sshleg_is_user(struct str s);
 /* A value of GIT_PROTOCOL: lower-case letters, digits and "=.:-". Empty is fine. */
 bool sshleg_is_protocol(struct str s);
 /* A path that means one thing: "/" and segments of letters, digits and "._+@-", none of which is

@@ -5,6 +5,7 @@
  * rule. */
 #include "policy/decide.h"
 
+#include "base/account.h"
 #include "base/escape.h"
 #include "policy/proposal.h"
 #include "policy/rule.h"
@@ -128,7 +129,7 @@ static int explain_reason(
 			policy_scheme_word(req->scheme), req->port);
 	case POLICY_USER:
 		r = buf_add_str(out, STR(" is listed for ssh, but not for the user "));
-		return r == 0 ? escape_log(out, req->user, RULE_USER_MAX) : r;
+		return r == 0 ? escape_log(out, req->user, ACCOUNT_MAX_NAME) : r;
 	case POLICY_TUNNEL:
 		return buf_add_str(out,
 			req->tunnel ? STR(" is listed, but not for TLS that passes undecrypted "

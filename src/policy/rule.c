@@ -4,6 +4,7 @@
  * match is refused here: it does nothing, which is a mistake that its author should hear about. */
 #include "policy/rule.h"
 
+#include "base/account.h"
 #include "base/parse.h"
 #include "base/strv.h"
 #include "base/utf8.h"
@@ -139,8 +140,7 @@ int rule_add_method(struct allow_rule *rule, struct str s, const char **ret_want
 
 int rule_set_user(struct allow_rule *rule, struct str s, const char **ret_want)
 {
-	if (s.n == 0 || s.n > RULE_USER_MAX || s.p[0] == '-' || s.p[0] == '.' ||
-		!str_is_all(s, STR_LOWER STR_UPPER STR_DIGITS "._-"))
+	if (!account_is_name(s))
 		return want(ret_want, "a user of ssh: letters, digits and ._-");
 	rule->user = str_dup(s);
 	return rule->user ? 0 : -ENOMEM;

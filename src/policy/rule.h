@@ -9,7 +9,6 @@
 /* The longest pattern or field name, the longest method and the longest list of a rule. */
 #define RULE_TEXT_MAX 2048
 #define RULE_METHOD_MAX 32
-#define RULE_USER_MAX 64
 #define RULE_LIST_MAX 256
 
 struct allow_rule *rule_new(void);
