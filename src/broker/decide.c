@@ -113,6 +113,29 @@ void request_prepare(struct stream *s)
 		request_ready(s);
 }
 
+void request_wait(struct stream *s, const void *token)
+{
+	stream_go(s, STREAM_WAITING);
+	s->token = token;
+}
+
+void requests_wake(
+	struct broker *b, const void *token, void (*refuse)(struct stream *s, const void *token))
+{
+	struct stream *s, *tmp;
+
+	HASH_ITER (hh, b->streams.open, s, tmp) {
+		/* It may have been refused meanwhile. */
+		if (s->state != STREAM_WAITING || s->token != token)
+			continue;
+		if (refuse)
+			refuse(s, token);
+		else
+			request_prepare(s);
+	}
+	broker_flush_later(b);
+}
+
 enum policy_scheme decide_scheme(enum net_scheme scheme)
 {
 	static const enum policy_scheme schemes[NET_SCHEME_END] = {[NET_HTTP] = POLICY_HTTP,

@@ -18,6 +18,11 @@ void decide_held(struct stream *s);
 /* Add credentials to a request that is allowed, and whose body is known if a filter needs it. The
  * request becomes ready, waits, or is refused. */
 void request_prepare(struct stream *s);
+/* Let s wait for what token stands for. requests_wake() prepares all that wait for it or, if refuse
+ * is given, has that refuse each. */
+void request_wait(struct stream *s, const void *token);
+void requests_wake(
+	struct broker *b, const void *token, void (*refuse)(struct stream *s, const void *token));
 /* Sign s, which is otherwise complete, write its intent to the log, and queue it for requests_go()
  * at the end of this iteration. */
 void request_ready(struct stream *s);

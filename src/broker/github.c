@@ -46,9 +46,8 @@ struct github {
 	struct fetch fetch;
 };
 
-/* A stream whose request is given a token, or waits for one. */
+/* A stream whose request is given a token. */
 struct github_stream {
-	struct github *waits_for;
 	const struct masked_secret *live; /* the secret that was put in */
 	bool several;                     /* more than one was put in */
 };
@@ -86,28 +85,11 @@ static bool github_has_expired(const struct github *g)
 
 /* --- what waits --- */
 
-static void github_refuse_waiting(struct stream *s, const struct github *g)
+static void github_refuse_waiting(struct stream *s, const void *token)
 {
+	const struct github *g = token;
+
 	refuse_upstream(s, 502, "github_app_token_refresh_failed", g->error);
-}
-
-/* Let waiting streams go on (have: there is a token), or refuse them. */
-static void github_wake(struct github *g, bool have)
-{
-	struct broker *b = g->broker;
-	struct stream *s, *tmp;
-
-	HASH_ITER (hh, b->streams.open, s, tmp) {
-		/* It may have been refused meanwhile. */
-		if (s->state != STREAM_WAITING || github_of(s)->waits_for != g)
-			continue;
-		github_of(s)->waits_for = NULL;
-		if (have)
-			request_prepare(s);
-		else
-			github_refuse_waiting(s, g);
-	}
-	broker_flush_later(b);
 }
 
 static void github_fail(struct github *g, const char *what)
@@ -118,7 +100,7 @@ static void github_fail(struct github *g, const char *what)
 	if (log_warning(g->broker, str_from(g->error)) < 0)
 		g->broker->lines.unlogged++;
 	g->busy = false;
-	github_wake(g, false);
+	requests_wake(g->broker, g, github_refuse_waiting);
 }
 
 /* --- the token, then the list --- */
@@ -188,7 +170,7 @@ static void github_use_list(struct github *g)
 	g->scope = g->growing;
 	g->growing = NULL;
 	g->busy = false;
-	github_wake(g, true);
+	requests_wake(g->broker, g, NULL);
 }
 
 static void github_no_list(struct github *g, const char *why)
@@ -269,7 +251,7 @@ static void github_on_token(struct github *g)
 	if (github_ask_list(g) < 0)
 		github_no_list(g, "out of memory");
 	else
-		github_wake(g, true);
+		requests_wake(g->broker, g, NULL);
 }
 
 static void github_on_fetched(struct fetch *f)
@@ -341,12 +323,10 @@ static void github_wait(struct stream *s, const struct masked_secret *secret)
 {
 	struct github *g = github_find(s->broker, secret);
 
-	stream_go(s, STREAM_WAITING);
-	github_of(s)->waits_for = g;
+	request_wait(s, g);
 	if (g->busy)
 		return;
 	if (!secret->known && github_is_fresh(g->failed_at)) {
-		github_of(s)->waits_for = NULL;
 		github_refuse_waiting(s, g);
 		return;
 	}
@@ -391,14 +371,14 @@ int github_take(struct stream *s, const struct masked_secret *unknown,
 
 	if (!secret)
 		return 0;
-	if (!github_of(s))
-		s->filter[CHAIN_GITHUB] = calloc(1, sizeof(struct github_stream));
-	if (!github_of(s))
-		return -ENOMEM;
 	if (github_must_wait(s, secret)) {
 		github_wait(s, secret);
 		return 1;
 	}
+	if (!github_of(s))
+		s->filter[CHAIN_GITHUB] = calloc(1, sizeof(struct github_stream));
+	if (!github_of(s))
+		return -ENOMEM;
 	github_of(s)->live = live;
 	github_of(s)->several = several;
 	return 0;

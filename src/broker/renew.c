@@ -30,7 +30,6 @@
 #define DOUBT_USEC (600 * USEC_PER_SEC)
 
 struct renew_stream {
-	struct renewal *waits_for;
 	struct renewal *put;  /* whose token the request has */
 	struct secret *value; /* that token */
 };
@@ -52,29 +51,17 @@ static struct renewal *renew_find(const struct broker *b, const struct masked_se
 
 /* --- what waits --- */
 
-static void renew_refuse(struct stream *s, const struct renewal *g)
+static void renew_refuse(struct stream *s, const void *token)
 {
+	const struct renewal *g = token;
+
 	/* Clients try again after a 502, and a person has to act first. */
 	refuse_upstream(s, g->hopeless ? 403 : 502, "login_renewal_failed", g->error);
 }
 
-/* Let waiting streams go on (have: there is a token), or refuse them. */
 void renew_wake(struct renewal *g, bool have)
 {
-	struct broker *b = g->broker;
-	struct stream *s, *tmp;
-
-	HASH_ITER (hh, b->streams.open, s, tmp) {
-		/* It may have been refused meanwhile. */
-		if (s->state != STREAM_WAITING || !renew_of(s) || renew_of(s)->waits_for != g)
-			continue;
-		renew_of(s)->waits_for = NULL;
-		if (have)
-			request_prepare(s);
-		else
-			renew_refuse(s, g);
-	}
-	broker_flush_later(b);
+	requests_wake(g->broker, g, have ? NULL : renew_refuse);
 }
 
 /* --- what the others call --- */
@@ -140,13 +127,12 @@ bool renew_holds(struct broker *b)
 
 static void renew_wait(struct stream *s, struct renewal *g)
 {
-	stream_go(s, STREAM_WAITING);
+	request_wait(s, g);
 	if (g->state == RENEW_IDLE && g->failed_at &&
 		clock_mono_usec() - g->failed_at < RETRY_USEC) {
 		renew_refuse(s, g);
 		return;
 	}
-	renew_of(s)->waits_for = g;
 	renewal_start(g);
 }
 
@@ -157,14 +143,14 @@ int renew_take(
 
 	if (!wanted && !put)
 		return 0;
-	if (!renew_of(s))
-		s->filter[CHAIN_RENEW] = calloc(1, sizeof(struct renew_stream));
-	if (!renew_of(s))
-		return -ENOMEM;
 	if (wanted) {
 		renew_wait(s, wanted);
 		return 1;
 	}
+	if (!renew_of(s))
+		s->filter[CHAIN_RENEW] = calloc(1, sizeof(struct renew_stream));
+	if (!renew_of(s))
+		return -ENOMEM;
 	secret_free(renew_of(s)->value);
 	renew_of(s)->put = renew_find(s->broker, put);
 	renew_of(s)->value = renewal_copy(put->value);

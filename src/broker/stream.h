@@ -94,6 +94,7 @@ struct stream {
 	bool whole;
 	size_t whole_max, collected;
 	void *filter[CHAIN_FILTERS]; /* states of the filters that are active for it */
+	const void *token;           /* STREAM_WAITING: what it waits for */
 	struct origin_probe *probe;  /* it sends no request, it only makes a connection */
 	struct fetch *fetch;         /* the broker's own request, which takes the answer */
 

@@ -16,6 +16,7 @@
 #define OLD "sk-ant-oat01-old-0123456789abcdef"
 #define FAKE "sk-ant-oat01-fak-ABCDEFGHIJKLMNOP"
 #define NEW "sk-ant-oat01-new-and-longer-0123456789abcdef"
+#define APP "ghs_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 #define OLD_REFRESH "sk-ant-ort01-old-0123456789abcdef"
 #define NEW_REFRESH "sk-ant-ort01-new-0123456789abcdef"
 #define GOOD                                                                                       \
@@ -718,6 +719,40 @@ static void test_room_ends(void)
 	close(gate[1]);
 }
 
+/* What waits for a login is not let go, or lost, by another token. */
+static void test_another_token(void)
+{
+	char host[] = "a.site.test", *scopes[] = {host, NULL};
+	struct buf key = BUF_INIT(8192);
+	uint32_t id, other;
+
+	test_rsa_add_pem(&key);
+	begin_unserved(-1000);
+	must(netconf_send_github_app(&g.conf, &(struct netconf_github_app){.name = STR("APP"),
+						      .surrogate = STR(APP),
+						      .app_id = STR("1"),
+						      .installation_id = STR("67"),
+						      .key = buf_str(&key),
+						      .base_url = STR("https://login.site.test"),
+						      .scopes = scopes}) == 0);
+	rig_serve(&g);
+	id = ask();
+	take_open();
+	other = rig_open(&g, &(struct ask){.scheme = NET_HTTPS,
+				     .host = host,
+				     .target = "/api",
+				     .fields = {"Authorization", "Bearer " APP}});
+	/* The origin has none for it. */
+	check_answer(other, 502, "no token of GitHub App");
+	check_int(seen[id].status, 0);
+	give(old_file());
+	check(take_end());
+	say(HELPER_LOGIN_WRITTEN, 0, NULL, 0);
+	check_answer(id, 200, FAKE);
+	end();
+	buf_done(&key);
+}
+
 static void test_unknown_secret(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -755,6 +790,7 @@ int main(void)
 	run_test(test_401_and_no_endpoint);
 	run_test(test_401_renewed_by_another);
 	run_test(test_room_ends);
+	run_test(test_another_token);
 	run_test(test_unknown_secret);
 	test_ca_free(ca);
 	return tap_done();
