@@ -11,6 +11,7 @@ import re
 import socket
 import socketserver
 import threading
+import time
 import urllib.parse
 
 SIDE = "-proxy"  # the end of the name of what stands beside a container
@@ -183,6 +184,7 @@ class Engine(Socket):
     def __init__(self, path, begin):
         super().__init__(path)
         self.begin, self.boxes, self.lock = begin, {}, threading.Lock()
+        self.late = 0  # seconds after which a container's end is told
 
     def __exit__(self, *how):
         super().__exit__(*how)
@@ -207,6 +209,7 @@ class Engine(Socket):
             status, what, box = self.act(method, found.group(1), found.group(2), url.query, body)
         if found.group(2) == "wait" and box:
             box.over.wait()
+            time.sleep(self.late)
             what = {"StatusCode": box.process.returncode if box.process and box.process.returncode is not None else 0}
         return status, what
 

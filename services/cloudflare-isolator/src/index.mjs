@@ -193,12 +193,25 @@ export class Isolator extends DurableObject {
     try {
       answer = await this.ctx.container.getTcpPort(PORT).fetch("http://container" + path, { ...init, headers });
     } catch (e) {
-      if (this.ctx.container.running) throw e;
+      if (init.signal?.aborted || (await this.listens())) throw e;
+      // Its end may not have been told yet.
+      const { container, storage } = this.ctx;
+      if (container.running && (await storage.get("token")) === token) await container.destroy();
       throw new Error("the container has ended before the code did; its memory may have been used up");
     }
     if (answer.status !== 401) return answer;
     await this.ctx.container.destroy();
     throw new Error("the container did not know its token; the next call gets another one");
+  }
+
+  async listens() {
+    try {
+      const answer = await this.ctx.container.getTcpPort(PORT).fetch("http://container/health", { signal: AbortSignal.timeout(START_MS) });
+      await answer.arrayBuffer();
+      return answer.ok;
+    } catch {
+      return false;
+    }
   }
 
   /** How many far rooms live in the container. They end there when nobody has come back in time. */
