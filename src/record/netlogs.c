@@ -52,8 +52,8 @@ static int netlogs_open(struct cloche_err *err)
 	return r < 0 ? r : fs_open_private_dir(path, err);
 }
 
-/* Call fn for each log. Any result but 0 ends the listing and is returned. */
-static int netlogs_each(int dir,
+/* Call fn for each log whose file begins so. Any result but 0 ends the listing and is returned. */
+static int netlogs_each(int dir, struct str start,
 	int (*fn)(int dir, const char *file, const struct netlog_name *n, void *user), void *user)
 {
 	_cleanup_(fs_list_closep) DIR *d = fs_list(dir, ".");
@@ -61,9 +61,10 @@ static int netlogs_each(int dir,
 	int r = 0;
 
 	while (d && r == 0 && (e = fs_list_next(d))) {
+		struct str file = str_from(e->d_name);
 		struct netlog_name n;
 
-		if (netlog_name_read(str_from(e->d_name), &n))
+		if (str_starts(file, start) && netlog_name_read(file, &n))
 			r = fn(dir, e->d_name, &n, user);
 	}
 	return r;
@@ -128,12 +129,12 @@ static void netlogs_prune(int dir)
 	struct pruning *p;
 	size_t n = 0;
 
-	if (netlogs_each(dir, prune_count, &n) == 0)
+	if (netlogs_each(dir, STR(""), prune_count, &n) == 0)
 		return;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return;
-	(void)netlogs_each(dir, prune_add, p);
+	(void)netlogs_each(dir, STR(""), prune_add, p);
 	qsort(p->v, p->n, sizeof(p->v[0]), aged_compare);
 	for (size_t i = 0; i + NETLOGS_KEPT < p->n; i++)
 		(void)unlinkat(dir, p->v[i].file, 0);
@@ -156,7 +157,7 @@ void netlogs_remove(const char *id)
 		return;
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir >= 0)
-		(void)netlogs_each(dir, remove_of, copy);
+		(void)netlogs_each(dir, str_from(id), remove_of, copy);
 }
 
 /* --- creating --- */
@@ -235,7 +236,8 @@ int netlogs_find(const char *sandbox, char **ret, struct cloche_err *err)
 		return r;
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir >= 0)
-		(void)netlogs_each(dir, find_better, &f);
+		(void)netlogs_each(
+			dir, rundir_is_id(f.sandbox) ? f.sandbox : STR(""), find_better, &f);
 	if (f.several)
 		return err_set(
 			err, E_USAGE, "several network logs are of a sandbox %s...", sandbox);
