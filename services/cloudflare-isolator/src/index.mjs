@@ -193,7 +193,7 @@ export class Isolator extends DurableObject {
     try {
       answer = await this.ctx.container.getTcpPort(PORT).fetch("http://container" + path, { ...init, headers });
     } catch (e) {
-      if (init.signal?.aborted || (await this.listens())) throw e;
+      if (init.signal?.aborted || (await this.listens(START_MS).catch(() => false))) throw e;
       // Its end may not have been told yet.
       const { container, storage } = this.ctx;
       if (container.running && (await storage.get("token")) === token) await container.destroy();
@@ -204,14 +204,11 @@ export class Isolator extends DurableObject {
     throw new Error("the container did not know its token; the next call gets another one");
   }
 
-  async listens() {
-    try {
-      const answer = await this.ctx.container.getTcpPort(PORT).fetch("http://container/health", { signal: AbortSignal.timeout(START_MS) });
-      await answer.arrayBuffer();
-      return answer.ok;
-    } catch {
-      return false;
-    }
+  /** Whether the container answers within so many milliseconds. Throws if nobody does. */
+  async listens(within) {
+    const answer = await this.ctx.container.getTcpPort(PORT).fetch("http://container/health", { signal: AbortSignal.timeout(within) });
+    await answer.arrayBuffer();
+    return answer.ok;
   }
 
   /** How many far rooms live in the container. They end there when nobody has come back in time. */
@@ -249,9 +246,7 @@ export class Isolator extends DurableObject {
     for (const until = Date.now() + START_MS; ; await scheduler.wait(50)) {
       if (ended) throw new Error("the container did not start: " + ended.message);
       try {
-        const answer = await container.getTcpPort(PORT).fetch("http://container/health");
-        await answer.arrayBuffer();
-        if (answer.ok) return token;
+        if (await this.listens(START_MS)) return token;
       } catch (e) {
         if (Date.now() > until) throw new Error("the container did not start in time: " + e.message);
       }
