@@ -356,6 +356,8 @@ struct watcher *watcher_find(struct peer *p, uint32_t exec);
 void watcher_refuse(struct peer *p, uint32_t exec, int code, int sys_errno, const char *text);
 /* fd: sent along (borrowed), or -1. */
 void watcher_tell_started(struct watcher *w, int fd);
+/* Tell all watchers. master: of the process's terminal (borrowed), or -1. */
+void watchers_tell_started(const struct task *t, int master);
 /* Tell the client that the process has ended, and free the handle. */
 void watcher_tell_exited(struct watcher *w);
 void watcher_tell_stopped(struct watcher *w);

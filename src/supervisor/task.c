@@ -328,7 +328,6 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 {
 	struct roomctl_started m;
 	struct task *t = NULL;
-	struct watcher *w, *tmp;
 
 	if (!roomctl_get_started(f->payload, &m))
 		return false;
@@ -346,10 +345,7 @@ static bool on_started(struct supervisor *s, struct chan_frame *f)
 		record_update(s);
 	else if (t->captured)
 		record_update_soon(s);
-	/* (The handles of a dropped peer are freed at the end of this iteration.) */
-	DL_FOREACH_SAFE (t->watchers, w, tmp)
-		if (!w->peer->dead)
-			watcher_tell_started(w, t->captured ? t->input : t->tty ? f->fds[0] : -1);
+	watchers_tell_started(t, t->tty ? f->fds[0] : -1);
 	/* The command was started after all others had got TERM. */
 	if (s->state == SUP_ENDING && !s->end.term_due)
 		deadline_signal(t, SIGTERM, CTL_SCOPE_GROUP);
@@ -549,12 +545,16 @@ void tasks_end(struct supervisor *s, bool oom_killed)
 	struct task *t, *tmp;
 
 	HASH_ITER (hh, s->tasks.known, t, tmp) {
-		if (t->state == TASK_RUNS) {
+		/* Init may have died before it told of what had begun. Who stops a sandbox is told
+		 * that all its processes were killed. */
+		if (t->state == TASK_ASKED && s->end.stopped)
+			watchers_tell_started(t, -1);
+		if (t->state == TASK_RUNS || s->end.stopped) {
 			ended(t, SIGKILL, oom_killed);
 			continue;
 		}
-		watchers_fail(
-			t, E_CANCELLED, 0, "the sandbox ended before the process was started");
+		watchers_fail(t, E_CANCELLED, 0,
+			"the sandbox ended before it was known that the process had started");
 		task_free(t);
 	}
 }

@@ -59,6 +59,16 @@ void watcher_tell_started(struct watcher *w, int fd)
 	peer_sent(w->peer, ctl_send_exec_started(&w->peer->chan, &m, fd));
 }
 
+void watchers_tell_started(const struct task *t, int master)
+{
+	struct watcher *w, *tmp;
+
+	/* (The handles of a dropped peer are freed at the end of this iteration.) */
+	DL_FOREACH_SAFE (t->watchers, w, tmp)
+		if (!w->peer->dead)
+			watcher_tell_started(w, t->captured ? t->input : master);
+}
+
 void watcher_tell_stopped(struct watcher *w)
 {
 	struct peer *p = w->peer;

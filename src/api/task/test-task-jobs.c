@@ -210,6 +210,7 @@ static void test_a_shutdown_is_a_job_too(void)
 		bool all_began = true;
 		struct epoll_event ev;
 		struct one *o;
+		int r;
 
 		must(epoll_wait(set, &ev, 1, -1) == 1);
 		o = ev.data.ptr;
@@ -221,7 +222,10 @@ static void test_a_shutdown_is_a_job_too(void)
 			last = NULL;
 			continue;
 		}
-		if (cloche_job_dispatch(o->job, &o->err) != 1) {
+		r = cloche_job_dispatch(o->job, &o->err);
+		if (r != 1) {
+			if (r < 0)
+				tap_fail("task %d: %d, %s", o->number, r, o->err.message);
 			check_z(cloche_task_result_of(o->task)->detail, "cancelled");
 			cloche_job_free(o->job);
 			o->job = NULL;
