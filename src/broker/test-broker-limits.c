@@ -186,7 +186,7 @@ static void test_closed_unseen(void)
 
 	start_listening();
 	make_idle("a.test", 1);
-	must(kill(g.pid, SIGSTOP) == 0);
+	tap_stop(g.pid);
 	id = rig_open(&g, &(struct ask){.host = "a.test", .method = "POST", .target = "/"});
 	close(conns[--conns_n]);
 	must(kill(g.pid, SIGCONT) == 0);

@@ -146,7 +146,8 @@ static void test_bad_answers(void)
 
 		printf("# answer %zu\n", i);
 		write_z(fd, bad[i].answer);
-		must(shutdown(fd, SHUT_WR) == 0);
+		/* Who reads nonsense may have closed the connection already. */
+		must(shutdown(fd, SHUT_WR) == 0 || errno == ENOTCONN);
 		wait_over(id);
 		check_int(seen[id].status, 502);
 		check(strstr(seen[id].text, "\"upstream_proxy\""));

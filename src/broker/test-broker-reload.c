@@ -256,7 +256,7 @@ static void test_gone(void)
 		chan_done(&c);
 	}
 	/* Also if it has said all, and gave up waiting for a broker that did not listen. */
-	must(kill(w.g.pid, SIGSTOP) == 0);
+	tap_stop(w.g.pid);
 	policy_begin(&w, &c);
 	must(send(c.fd, buf_data(&frames), buf_len(&frames), MSG_NOSIGNAL) ==
 		(ssize_t)buf_len(&frames));

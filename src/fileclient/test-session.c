@@ -656,7 +656,7 @@ static void on_ready_rename(_unused_ void *user)
 {
 	if (fork() > 0)
 		return;
-	kill(worker, SIGSTOP);
+	tap_stop(worker);
 	(void)!renameat(root, "base/w/sub", root, "base/w/moved");
 	fd_close(openat(root, "base/w/moved/below/f", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
 	kill(worker, SIGCONT);

@@ -130,6 +130,27 @@ void tap_exchange_end(pid_t pid)
 	check_int(status, SIGKILL);
 }
 
+void tap_stop(pid_t pid)
+{
+	char path[32], text[256] = "";
+	const char *state = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	must(kill(pid, SIGSTOP) == 0);
+	for (int i = 0; i < 20000; i++) {
+		FILE *f = fopen(path, "re");
+
+		/* The state follows the name, which is in parentheses. */
+		must(f && fgets(text, sizeof(text), f));
+		(void)fclose(f);
+		state = strrchr(text, ')');
+		if (state && state[2] == 'T')
+			return;
+		usleep(1000);
+	}
+	tap_bail(__FILE__, __LINE__, "a process does not stop");
+}
+
 unsigned tap_rounds(unsigned all)
 {
 	const char *given = getenv("CLOCHE_TEST_PART");

@@ -80,5 +80,8 @@ unsigned tap_rounds(unsigned all);
 pid_t tap_exchange(int dir, const char *a, const char *b);
 void tap_exchange_end(pid_t pid);
 
+/* Stop a process (SIGSTOP), and return when it has stopped: until then it may go on. */
+void tap_stop(pid_t pid);
+
 /* Print the plan; return main()'s result. */
 int tap_done(void);
