@@ -2,15 +2,17 @@
 /* Theory of operation: copies a directory to another machine, or what changed there back
  * (sync/sync.h). It is started with
  *
- *   cloche-sync push|pull all|tracked|none ID [OWN-PATH...]
+ *   cloche-sync push|pull all|tracked|none ID HIDDEN-NUMBER [HIDDEN-PATH...] [OWN-PATH...]
+ *   cloche-sync push-file all|tracked|none ID 0 NAME
  *
  * and three descriptors: a socket to the file worker there, the directory, and the file of the
- * state, open for both. What is at an OWN-PATH never comes back. It prints lines of JSON, the last
- * of which says that it is done, or why not, and sentences for the person to standard error; each
- * sentence is in its line, too ("text"). On SIGTERM it ends soon and in order. The worker
- * is hostile. So before anything is read of it, this program can reach no file but those of the
- * directory, and cannot gain any right (INV-NARROW). If nothing goes on for some minutes, it ends,
- * whatever the worker says. */
+ * state, open for both. push-file has a file in place of the directory, and makes it NAME there;
+ * it needs no state. Hidden paths do not go there, and what is at an OWN-PATH never comes back. It
+ * prints lines of JSON, the last of which says that it is done, or why not, and sentences for the
+ * person to standard error; each sentence is in its line, too ("text"). On SIGTERM it ends soon and
+ * in order. The worker is hostile. So before anything is read of it, this program can reach no file
+ * but those of the directory, and cannot gain any right (INV-NARROW). If nothing goes on for some
+ * minutes, it ends, whatever the worker says. */
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/fd.h"
@@ -50,7 +52,7 @@ static struct {
 	cloche_files *f;
 	struct sync_report report;
 	struct sync_options options;
-	bool push;
+	bool push, file;
 	uint64_t told_usec;
 	volatile sig_atomic_t pulse, stalled, stopped;
 } sync_program;
@@ -234,7 +236,8 @@ static bool take_arguments(int argc, char **argv)
 	o->hidden = argv + 5;
 	o->hidden_n = hidden;
 	o->own = argv + 5 + hidden;
-	sync_program.push = strcmp(argv[1], "push") == 0;
+	sync_program.file = strcmp(argv[1], "push-file") == 0 && o->own[0];
+	sync_program.push = sync_program.file || strcmp(argv[1], "push") == 0;
 	o->id = argv[3];
 	return (sync_program.push || strcmp(argv[1], "pull") == 0) &&
 	       sync_what_from(str_from(argv[2]), &o->what) && is_id(o->id);
@@ -270,27 +273,36 @@ static int save(void *user, struct sync_state *state, struct cloche_err *err)
 	return sync_state_write(FD_STATE, state, err);
 }
 
-static int run(struct cloche_err *err)
+static int run_directory(struct cloche_err *err)
 {
 	_cleanup_(sync_state_donep) struct sync_state state = {0};
-	struct sync_report *report = &sync_program.report;
 	struct sync_options *o = &sync_program.options;
 	int r = sync_state_read(FD_STATE, &state, err), saved;
 
 	if (r < 0)
 		return r;
-	report->tell = print_tell;
-	report->progress = print_progress;
 	o->save = save;
-	sync_program.told_usec = clock_mono_usec();
 	r = (sync_program.push ? sync_push : sync_pull)(
-		sync_program.f, FD_DIRECTORY, o, &state, report, err);
-	if (r < 0 && sync_program.stalled)
-		r = err_set(err, E_BROKEN, "the other end has done nothing for %d seconds",
-			TICK_SEC * STALL_TICKS);
+		sync_program.f, FD_DIRECTORY, o, &state, &sync_program.report, err);
 	/* What was done before a failure was done. */
 	saved = sync_state_write(FD_STATE, &state, r < 0 ? NULL : err);
 	return r < 0 ? r : saved;
+}
+
+static int run(struct cloche_err *err)
+{
+	int r;
+
+	sync_program.report.tell = print_tell;
+	sync_program.report.progress = print_progress;
+	sync_program.told_usec = clock_mono_usec();
+	r = sync_program.file ? sync_push_file(sync_program.f, FD_DIRECTORY, &sync_program.options,
+					sync_program.options.own[0], &sync_program.report, err)
+			      : run_directory(err);
+	if (r < 0 && sync_program.stalled)
+		r = err_set(err, E_BROKEN, "the other end has done nothing for %d seconds",
+			TICK_SEC * STALL_TICKS);
+	return r;
 }
 
 static void complain(const struct cloche_err *err)

@@ -23,10 +23,7 @@
  *
  * Nothing found here is run on the host. But what is mounted is shown to the room, and a room may
  * have written the node_modules of its workspace, so what is found in one must lie in the directory
- * that has it.
- *
- * A room on another machine gets a copy of what is mounted, and of directories alone: so the
- * package is mounted there. */
+ * that has it. */
 
 #define NPM_BIN "/node_modules/.bin"
 
@@ -236,25 +233,8 @@ static int search(const struct agent_search *s, struct agent_program *ret, struc
 	return r;
 }
 
-/* Replace a file by the directory of the package that it is in. */
-static int make_whole(struct agent_program *p, struct cloche_err *err)
-{
-	_cleanup_(agent_program_donep) struct agent_program file = *p;
-	_cleanup_(freep) char *root = package_root(file.source);
-
-	*p = (struct agent_program){.path = NULL};
-	if (root)
-		return set_program(p, file.host, root, "package", file.source + strlen(root), err);
-	err_set(err, E_UNSUPPORTED,
-		"%s is in no package of npm: a sandbox elsewhere gets copies of directories alone",
-		file.source);
-	err_hint(err,
-		"install it with \"npm install @anthropic-ai/claude-code\", and name its program "
-		"with --agent-binary");
-	return -E_UNSUPPORTED;
-}
-
-static int find_any(const struct agent_search *s, struct agent_program *ret, struct cloche_err *err)
+int claude_code_find(
+	const struct agent_search *s, struct agent_program *ret, struct cloche_err *err)
 {
 	int r;
 
@@ -271,16 +251,5 @@ static int find_any(const struct agent_search *s, struct agent_program *ret, str
 		err_hint(err, "install it with \"npm install -g @anthropic-ai/claude-code\", "
 			      "or name its program with --agent-binary");
 	}
-	return r;
-}
-
-int claude_code_find(
-	const struct agent_search *s, struct agent_program *ret, struct cloche_err *err)
-{
-	int r = find_any(s, ret, err);
-
-	/* What is one file is run under its own name. */
-	if (r == 0 && s->whole && strcmp(ret->path, ret->destination) == 0)
-		r = make_whole(ret, err);
 	return r;
 }

@@ -126,7 +126,6 @@ struct agent_search {
 	const char *binary; /* this file and nothing else; NULL: search */
 	const char *path;   /* $PATH; NULL: none */
 	const char *home;   /* the user's home; NULL: none */
-	bool whole;         /* only what is a directory can be mounted */
 	const char *cwd;    /* search node_modules/.bin here and above; NULL: none */
 };
 

@@ -244,26 +244,6 @@ static void test_find_package_without_its_install_script(void)
 	}
 }
 
-/* What is on another machine is a copy of a directory. */
-static void test_find_whole_packages(void)
-{
-	_cleanup_(freep) char *in = fs_join(dir, "far/node_modules/@x/claude-code-linux/claude"),
-			      *alone = fs_join(dir, "alone/claude");
-	struct agent_search s = {.binary = in, .whole = true}, t = {.binary = alone, .whole = true};
-	_cleanup_(agent_program_donep) struct agent_program p = {.path = NULL};
-	struct cloche_err err = CLOCHE_ERR_INIT;
-
-	write_file("far/node_modules/@x/claude-code-linux/package.json", "{}", 0644);
-	write_file("far/node_modules/@x/claude-code-linux/claude", ELF, 0755);
-	write_file("alone/package.json", "{}", 0644);
-	write_file("alone/claude", ELF, 0755);
-	check_found(&s, "far/node_modules/@x/claude-code-linux", "/opt/claude/package",
-		"/opt/claude/package/claude");
-	check_int(get(NULL)->output->find(&t, &p, &err), -E_UNSUPPORTED);
-	check(strstr(err.message, "alone/claude") && strstr(err.hint, "--agent-binary"));
-	check(!p.path && !p.source);
-}
-
 static void check_refused(const struct agent_search *s, const char *link)
 {
 	_cleanup_(agent_program_donep) struct agent_program p = {.path = NULL};
@@ -469,7 +449,6 @@ int main(void)
 	run_test(test_credentials);
 	run_test(test_find_order);
 	run_test(test_find_package_without_its_install_script);
-	run_test(test_find_whole_packages);
 	run_test(test_find_nothing_outside);
 	run_test(test_find_script_alone);
 	run_test(test_not_found);

@@ -239,6 +239,16 @@ int fd_path(int fd, char ret[PATH_MAX])
 	return 0;
 }
 
+int fd_open_again(int fd, int flags)
+{
+	char link[32];
+	int r;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	r = open(link, flags | O_CLOEXEC);
+	return r < 0 ? -errno : r;
+}
+
 int fd_chmod(int fd, mode_t mode)
 {
 	char link[32];

@@ -32,6 +32,8 @@ _warn_unused_ int fd_set_nonblock(int fd, bool on);
 _warn_unused_ int fd_set_cloexec(int fd, bool on);
 /* Store the path where an open file or directory lies now. */
 _warn_unused_ int fd_path(int fd, char ret[PATH_MAX]);
+/* Open again what a descriptor of O_PATH has. Return the new one (close-on-exec) or -errno. */
+_warn_unused_ int fd_open_again(int fd, int flags);
 /* fchmod() that also takes a descriptor of O_PATH, for which the file need not be readable. */
 _warn_unused_ int fd_chmod(int fd, mode_t mode);
 /* pipe2 with O_CLOEXEC. */

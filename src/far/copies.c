@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/strv.h"
+#include "far/protocol.h"
 #include "job/job.h"
 
 #include <errno.h>
@@ -44,6 +45,25 @@ static int copies_note_guards(struct far_mount *m, const struct room_spec *spec,
 	return 0;
 }
 
+/* A file is copied once, so what a room writes into it would be lost. */
+static int copies_refuse(
+	const struct room_mount *from, const struct stat *st, struct cloche_err *err)
+{
+	if (S_ISDIR(st->st_mode) || (S_ISREG(st->st_mode) && from->ro))
+		return 0;
+	if (!S_ISREG(st->st_mode))
+		return err_set(err, E_UNSUPPORTED,
+			"%s is neither a directory nor a file: a sandbox elsewhere has no copy of "
+			"it",
+			from->source);
+	err_set(err, E_UNSUPPORTED,
+		"%s is a file: a sandbox elsewhere has a copy of it that can only be read",
+		from->source);
+	err_hint(err, "mount it read-only (\"%s:%s:ro\"), or mount the directory that it is in",
+		from->source, from->target);
+	return -E_UNSUPPORTED;
+}
+
 static int copies_note(struct far_copies *f, const struct room_spec *spec, size_t i,
 	uint32_t number, struct cloche_err *err)
 {
@@ -53,18 +73,19 @@ static int copies_note(struct far_copies *f, const struct room_spec *spec, size_
 
 	if (from->fd < 0 || fstat(from->fd, &st) < 0)
 		return err_sys(err, from->fd < 0 ? -from->fd : errno, "open %s", from->source);
-	if (!S_ISDIR(st.st_mode)) {
-		err_set(err, E_UNSUPPORTED,
-			"%s is no directory: a sandbox elsewhere gets copies of directories alone",
-			from->source);
-		err_hint(err, "mount the directory that it is in");
-		return -E_UNSUPPORTED;
-	}
-	*m = (struct far_mount){.number = number, .dir = -1, .state = -1, .ro = from->ro};
+	if (copies_refuse(from, &st, err) < 0)
+		return -err->code;
+	*m = (struct far_mount){.number = number,
+		.dir = -1,
+		.state = -1,
+		.ro = from->ro,
+		.file = S_ISREG(st.st_mode)};
 	f->mounts_n++;
-	m->dir = fcntl(from->fd, F_DUPFD_CLOEXEC, 3);
+	m->dir = m->file ? fd_open_again(from->fd, O_RDONLY) : fcntl(from->fd, F_DUPFD_CLOEXEC, 3);
+	if (m->dir < 0)
+		return err_sys(err, errno, "open %s", from->source);
 	m->state = memfd_create("sync", MFD_CLOEXEC);
-	if (m->dir < 0 || m->state < 0)
+	if (m->state < 0)
 		return err_sys(err, errno, "prepare the copy of %s", from->source);
 	return copies_note_guards(m, spec, i) < 0 ? err_nomem(err) : 0;
 }
@@ -130,20 +151,20 @@ static int copies_wait(pid_t pid, int pidfd, const struct room_spec *spec)
 }
 
 /* Run cloche-sync for a mount, with the number of hidden files, these, and what the person keeps as
- * further arguments. out: where its
+ * further arguments, or with the name of a file's copy. out: where its
  * lines go; -1: nowhere, and it says its sentences itself. */
 static int copies_spawn(const struct far_copies *f, const struct far_mount *m, const char *verb,
 	int sock, int out, pid_t *ret, int *ret_pidfd, struct cloche_err *err)
 {
 	size_t hidden = strv_count(m->hidden), n = 0;
 	_cleanup_(freep) const char **argv =
-		calloc(6 + hidden + strv_count(m->kept), sizeof(*argv));
+		calloc(7 + hidden + strv_count(m->kept), sizeof(*argv));
 	char count[16];
 
 	if (!argv)
 		return err_nomem(err);
 	argv[n++] = "cloche-sync";
-	argv[n++] = verb;
+	argv[n++] = m->file ? "push-file" : verb;
 	argv[n++] = f->what;
 	argv[n++] = f->id;
 	snprintf(count, sizeof(count), "%zu", hidden);
@@ -152,6 +173,8 @@ static int copies_spawn(const struct far_copies *f, const struct far_mount *m, c
 		argv[n++] = m->hidden[i];
 	for (size_t i = 0; m->kept && m->kept[i]; i++)
 		argv[n++] = m->kept[i];
+	if (m->file)
+		argv[n++] = FAR_FILE;
 	return program_start(&(struct program_spawn){.argv = argv,
 				     .fds = (const struct program_fd[]){{sock, FD_WORKER},
 					     {m->dir, FD_DIRECTORY}, {m->state, FD_STATE}},
@@ -225,6 +248,16 @@ static const char *copies_verb(const struct far_sync *s)
 	return s->is_push ? "push" : "pull";
 }
 
+/* Begin with the next mount that is a directory. */
+static void copies_settle(struct far_copies *f)
+{
+	struct far_sync *s = &f->sync;
+
+	while (s->at < f->mounts_n && f->mounts[s->at].file)
+		s->at++;
+	s->is_push = s->at < f->mounts_n && f->mounts[s->at].ro;
+}
+
 /* Go to the next copy: each mount is pulled, if it may be written to, and then pushed. A mount
  * whose pull failed is left alone, so that nothing goes there that did not see what changed there.
  */
@@ -237,7 +270,7 @@ static void copies_advance(struct far_copies *f, bool failed)
 		return;
 	}
 	s->at++;
-	s->is_push = s->at < f->mounts_n && f->mounts[s->at].ro;
+	copies_settle(f);
 }
 
 /* The copy that was on its way has ended. */
@@ -264,10 +297,11 @@ static int copies_begin(struct far_copies *f, struct cloche_err *err)
 	if (strcmp(f->what, "none") == 0)
 		return err_set(err, E_UNSUPPORTED,
 			"the sandbox was started with --sync none: nothing is copied");
-	if (f->mounts_n == 0)
+	copies_settle(f);
+	if (f->sync.at == f->mounts_n)
 		return err_set(err, E_UNSUPPORTED,
-			"the sandbox has no files of this machine: there is nothing to be copied");
-	f->sync.is_push = f->mounts[0].ro;
+			"the sandbox has no directory of this machine: there is nothing to be "
+			"copied");
 	return 0;
 }
 

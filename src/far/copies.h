@@ -8,11 +8,12 @@
 /* A mount whose files are copied. */
 struct far_mount {
 	uint32_t number; /* at the far end: its guards are not counted */
-	int dir;         /* of this machine, O_PATH */
+	int dir;         /* of this machine: a directory (O_PATH), or a file that can be read */
 	int state;       /* a file of cloche-sync's */
 	char **kept;     /* paths in it that are the person's alone: they do not come back (strv) */
 	char **hidden;   /* the same of files that do not go there either */
 	bool ro;
+	bool file; /* one file, which is copied once */
 };
 
 /* What copies both ways while the room lives. */

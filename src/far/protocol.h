@@ -62,8 +62,11 @@ enum far_message {
 	FAR_STOPPED,       /* struct roomctl_stopped */
 };
 
+/* The name of a mounted file in the directory that it is copied to. */
+#define FAR_FILE "file"
+
 /* spec: room_spec_put(). Sources of mounts and whatever else names a place of this machine mean
- * nothing there: each mount is a new empty directory. */
+ * nothing there: each mount is a new empty directory, which a mounted file is copied into. */
 #define FAR_ROOM_SPEC_FIELDS(F)                                                                    \
 	F(STR, spec, .max = FAR_MAX_SPEC)                                                          \
 	F(STR, pem, .max = FAR_MAX_PEM) /* certificates to trust besides */                        \

@@ -127,8 +127,8 @@ _warn_unused_ int inplace_room(struct hold *h, struct cloche_err *err);
 
 /* --- stand.c: the paths of mounts in the container that such a room stands in --- */
 /* Have the copies at this path there. Return 0; then *ret_dir is a directory (owned) that was there
- * and is to take the copies, or -1 if a link leads to `copies`. Return 1 if the path cannot be had.
- */
+ * and is to take the copies, or -1 if a link leads to `copies`. ret_dir NULL: by a link alone.
+ * Return 1 if the path cannot be had. */
 _warn_unused_ int stand_take(
 	struct hold *h, const char *path, const char *copies, int *ret_dir, struct cloche_err *err);
 /* Give back everything that the room of this directory has taken. is_ours: this process has the

@@ -27,7 +27,10 @@ static int make_stand(
 	const char *const wanted[] = {m->target, m->also};
 
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		int dir = -1, r = wanted[i] ? stand_take(h, wanted[i], path, &dir, err) : 0;
+		int dir = -1, r = 0;
+
+		if (wanted[i])
+			r = stand_take(h, wanted[i], path, m->file ? NULL : &dir, err);
 
 		if (r < 0)
 			return r;
@@ -46,6 +49,7 @@ static int make_place(struct hold *h, size_t i, struct cloche_err *err)
 {
 	struct room_mount *m = &h->spec.mounts[i];
 	char name[32], path[PATH_MAX];
+	size_t n;
 
 	snprintf(name, sizeof(name), "mount-%zu", i);
 	if (mkdirat(h->dir, name, 0700) < 0)
@@ -53,6 +57,10 @@ static int make_place(struct hold *h, size_t i, struct cloche_err *err)
 	m->fd = openat(h->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (m->fd < 0 || fd_path(m->fd, path) < 0)
 		return err_sys(err, errno, "open the directory for %s", m->target);
+	n = strlen(path);
+	if (m->file &&
+		snprintf(path + n, sizeof(path) - n, "/" FAR_FILE) >= (int)(sizeof(path) - n))
+		return err_sys(err, ENAMETOOLONG, "find a place for %s", m->target);
 	if (h->in_place && make_stand(h, m, path, err) < 0)
 		return -err->code;
 	free(m->source);
@@ -159,6 +167,19 @@ int make_prepare(struct hold *h, struct str payload, struct cloche_err *err)
 	return e;
 }
 
+/* From here on, mount the file that was copied in place of its directory. With --sync none, nothing
+ * was copied, and it is empty. */
+static int make_open_file(struct room_mount *m, struct cloche_err *err)
+{
+	int fd = openat(m->fd, FAR_FILE, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_sys(err, errno, "open the copy for %s", m->target);
+	fd_close(m->fd);
+	m->fd = fd;
+	return 0;
+}
+
 /* Put the certificates into a file that the room's maker reads to its end. */
 static int make_ca(struct hold *h, struct cloche_err *err)
 {
@@ -191,6 +212,9 @@ int make_room(struct hold *h, struct cloche_err *err)
 {
 	int e = h->pem[0] ? make_ca(h, err) : 0;
 
+	for (size_t i = 0; i < h->spec.mounts_n && e == 0; i++)
+		if (h->spec.mounts[i].file)
+			e = make_open_file(&h->spec.mounts[i], err);
 	make_use_limits(h);
 	if (e == 0 && h->in_place)
 		e = inplace_room(h, err);

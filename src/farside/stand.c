@@ -138,13 +138,14 @@ int stand_take(
 	_cleanup_fd_ int parent = -1;
 	int r = stand_find(path, true, &spot);
 
-	*ret_dir = -1;
+	if (ret_dir)
+		*ret_dir = -1;
 	parent = spot.parent;
 	if (r < 0)
 		return 1;
 	if (symlinkat(copies, parent, spot.name) == 0)
 		return stand_note(h, spot.made, path, err);
-	if (errno != EEXIST)
+	if (errno != EEXIST || !ret_dir)
 		return 1;
 	r = stand_use(h, &spot, path, err);
 	if (r == -EEXIST)

@@ -92,9 +92,11 @@ static int add_mount(
 {
 	struct room_mount m = {.fd = fd}, *grown = NULL;
 	int r = check_mount(source, target, err);
+	struct stat st;
 
 	if (r == 0 && s->mounts_n >= ROOM_MAX_MOUNTS)
 		r = err_set(err, E_LIMIT, "more than %d mounts", ROOM_MAX_MOUNTS);
+	m.file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	if (r == 0) {
 		grown = reallocarray(s->mounts, s->mounts_n + 1, sizeof(*grown));
 		m.source = strdup(source);
@@ -312,6 +314,7 @@ enum { MAX_PATH = 4095 };
 	F(Z, target, .max = MAX_PATH)                                                              \
 	F(OPTIONAL, also, .max = MAX_PATH)                                                         \
 	F(BOOL, ro)                                                                                \
+	F(BOOL, file)                                                                              \
 	F(BOOL, found)                                                                             \
 	F(U32, guard)                                                                              \
 	F(U64, device)                                                                             \

@@ -52,6 +52,7 @@ struct room_mount {
 			 * no guard */
 	uint64_t device, inode; /* of a guard: what was found */
 	bool ro;
+	bool file;     /* it is a file, not a directory */
 	bool found;    /* nobody has named it */
 	bool closed;   /* a file. If the directory around it has to be made for it, the directory is
 			* read-only. If that is not possible, the mount is left out */

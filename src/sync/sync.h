@@ -74,6 +74,10 @@ struct sync_report {
 _warn_unused_ int sync_push(cloche_files *f, int dir, const struct sync_options *o,
 	struct sync_state *state, struct sync_report *report, struct cloche_err *err);
 
+/* Send one file (open for reading, borrowed) to be NAME in the copy; so no state is needed. */
+_warn_unused_ int sync_push_file(cloche_files *f, int fd, const struct sync_options *o,
+	const char *name, struct sync_report *report, struct cloche_err *err);
+
 /* Take what changed there, and delete here what was deleted there. If this fails, every file here
  * is whole, the state is true, and it can be called again. */
 _warn_unused_ int sync_pull(cloche_files *f, int dir, const struct sync_options *o,

@@ -16,13 +16,12 @@
 static const char *worktree_read(int file, struct buf *b)
 {
 	_cleanup_fd_ int fd = -1;
-	char link[64], *text;
+	char *text;
 	struct stat st;
 
 	if (file < 0 || fstat(file, &st) < 0 || !S_ISREG(st.st_mode))
 		return NULL;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
-	fd = open(link, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fd = fd_open_again(file, O_RDONLY | O_NONBLOCK);
 	if (fd < 0 || fd_read_to_end(fd, b) < 0)
 		return NULL;
 	text = buf_cstr(b);

@@ -23,7 +23,6 @@ static int find_program(const cloche_task *task, const cloche_sandbox *sb,
 	struct agent_search search = {.binary = task->binary,
 		.path = secure_getenv("PATH"),
 		.home = secure_getenv("HOME"),
-		.whole = sandbox_is_elsewhere(sb),
 		.cwd = cwd};
 
 	return task->driver->output->find(&search, ret, err);
