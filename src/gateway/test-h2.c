@@ -331,7 +331,7 @@ static void give_credit(uint32_t stream, uint32_t n)
  * request gets through. */
 static void test_window_grows(void)
 {
-	static const char bytes[5 * NET_REQUEST_WINDOW];
+	static const char bytes[4 * NET_REQUEST_WINDOW];
 	struct rig_open o;
 	bool end = false;
 	struct leg *l;
@@ -351,7 +351,7 @@ static void test_window_grows(void)
 	give_credit(o.m.stream, NET_REQUEST_WINDOW / 2);
 	check_int(take_request(&r, &end), NET_REQUEST_WINDOW / 2);
 	check(!end);
-	give_credit(o.m.stream, 3 * NET_REQUEST_WINDOW);
+	give_credit(o.m.stream, NET_REQUEST_WINDOW_MAX);
 	check_int(take_request(&r, &end), sizeof(bytes) - 11 * NET_REQUEST_WINDOW / 4);
 	check(end);
 	rig_answer(&rig, o.m.stream, "done");

@@ -35,7 +35,7 @@ enum {
 	NET_REQUEST_WINDOW = 256 * 1024, /* ... of one request, at first */
 	/* ... if the origin takes what comes. Over HTTP/2 the client waits for each process on its
 	 * way, and may not send ahead into a socket meanwhile. */
-	NET_REQUEST_WINDOW_MAX = 1024 * 1024,
+	NET_REQUEST_WINDOW_MAX = 512 * 1024,
 	NET_REQUESTS_GROWN_MAX = 2 * 1024 * 1024, /* by what the windows of all requests grow */
 	NET_MAX_STREAMS = 1024,
 	NET_MAX_FIELDS = 128,
