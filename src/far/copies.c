@@ -81,7 +81,9 @@ static int copies_note(struct far_copies *f, const struct room_spec *spec, size_
 		.ro = from->ro,
 		.file = S_ISREG(st.st_mode)};
 	f->mounts_n++;
-	m->dir = m->file ? fd_open_again(from->fd, O_RDONLY) : fcntl(from->fd, F_DUPFD_CLOEXEC, 3);
+	/* Who has a lease of the file could hold up the opening. */
+	m->dir = m->file ? fd_open_again(from->fd, O_RDONLY | O_NONBLOCK)
+			 : fcntl(from->fd, F_DUPFD_CLOEXEC, 3);
 	if (m->dir < 0)
 		return err_sys(err, errno, "open %s", from->source);
 	m->state = memfd_create("sync", MFD_CLOEXEC);
@@ -151,8 +153,8 @@ static int copies_wait(pid_t pid, int pidfd, const struct room_spec *spec)
 }
 
 /* Run cloche-sync for a mount, with the number of hidden files, these, and what the person keeps as
- * further arguments, or with the name of a file's copy. out: where its
- * lines go; -1: nowhere, and it says its sentences itself. */
+ * further arguments, or with the name of a file's copy. out: where its lines go; -1: nowhere, and
+ * it says its sentences itself. */
 static int copies_spawn(const struct far_copies *f, const struct far_mount *m, const char *verb,
 	int sock, int out, pid_t *ret, int *ret_pidfd, struct cloche_err *err)
 {

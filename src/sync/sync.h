@@ -74,7 +74,8 @@ struct sync_report {
 _warn_unused_ int sync_push(cloche_files *f, int dir, const struct sync_options *o,
 	struct sync_state *state, struct sync_report *report, struct cloche_err *err);
 
-/* Send one file (open for reading, borrowed) to be NAME in the copy; so no state is needed. */
+/* Send one file (fd: open for reading, borrowed), to have that name in the copy. It is sent whole,
+ * without a state. Of the options, `what` alone counts: SYNC_NONE sends nothing. */
 _warn_unused_ int sync_push_file(cloche_files *f, int fd, const struct sync_options *o,
 	const char *name, struct sync_report *report, struct cloche_err *err);
 
