@@ -262,7 +262,7 @@ static int check_place(const struct room_spec *s, struct cloche_err *err)
 {
 	if (s->place && !room_place_is_name(str_from(s->place)))
 		return err_set(err, E_USAGE, "no place can have this name");
-	if (s->place_image && (!s->place || !room_place_is_name(str_from(s->place_image))))
+	if (s->place_image && !room_place_is_name(str_from(s->place_image)))
 		return err_set(err, E_USAGE, "no image at another place can have this name");
 	return 0;
 }

@@ -54,33 +54,43 @@ bool sandbox_env_is_default(const char *name, const char *value)
 	return false;
 }
 
-int sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
-{
-	const char *found;
-	int r = provider_name_find(name, &found, err);
-
-	return r < 0 ? r : set_string(&sb->provider, found, err);
-}
-
 bool sandbox_is_elsewhere(const cloche_sandbox *sb)
 {
 	return sb->place || (sb->provider && provider_is_elsewhere(sb->provider));
 }
 
-int sandbox_set_place(cloche_sandbox *sb, const char *place, cloche_err *err)
+/* Whose image it is depends on where the sandbox is made. */
+static int sandbox_find_image_again(cloche_sandbox *sb, bool was_elsewhere, cloche_err *err)
 {
 	_cleanup_(freep) char *root = NULL;
+
+	if (!sb->image || sandbox_is_elsewhere(sb) == was_elsewhere)
+		return 0;
+	root = strdup(sb->image);
+	return root ? sandbox_set_root(sb, root, err) : err_nomem(err);
+}
+
+int sandbox_set_provider(cloche_sandbox *sb, const char *name, cloche_err *err)
+{
+	bool was_elsewhere = sandbox_is_elsewhere(sb);
+	const char *found;
+	int r = provider_name_find(name, &found, err);
+
+	if (r == 0)
+		r = set_string(&sb->provider, found, err);
+	return r < 0 ? r : sandbox_find_image_again(sb, was_elsewhere, err);
+}
+
+int sandbox_set_place(cloche_sandbox *sb, const char *place, cloche_err *err)
+{
+	bool was_elsewhere = sandbox_is_elsewhere(sb);
 
 	if (place && !room_place_is_name(str_from(place)))
 		return err_set(err, E_USAGE,
 			"--place: use up to %d bytes without control characters", ROOM_PLACE_MAX);
 	if (set_string(&sb->place, place, err) < 0)
 		return -err->code;
-	/* Whose image it is depends on the place. */
-	root = sb->image ? strdup(sb->image) : NULL;
-	if (sb->image && !root)
-		return err_nomem(err);
-	return root ? sandbox_set_root(sb, root, err) : 0;
+	return sandbox_find_image_again(sb, was_elsewhere, err);
 }
 
 int cloche_sandbox_allow_unsandboxed(cloche_sandbox *sb, cloche_err *err)
@@ -120,7 +130,7 @@ int sandbox_set_root(cloche_sandbox *sb, const char *root, cloche_err *err)
 		return set_string(&sb->root_dir, NULL, err);
 	}
 	/* The place has its own images. */
-	if (sb->place && str_starts(str_from(root), STR("image:")))
+	if (sandbox_is_elsewhere(sb) && str_starts(str_from(root), STR("image:")))
 		return sandbox_use_place_image(sb, root, err);
 	if (str_starts(str_from(root), STR("image:")))
 		return sandbox_use_image(sb, root, err);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options: each is set by its name, kept by a copy, and told of in the record. */
+#include "fs/fs.h"
 #include "sandbox/options.h"
 #include "sandbox/store.h"
 #include "tap.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static cloche_err err;
 
@@ -209,6 +212,53 @@ static void test_repeated(void)
 	check_int(cloche_sandbox_set(sb, "secret", "TEST_OPTION@two.test", &err), -E_CONFIG);
 }
 
+/* Whose image it is depends on where the sandbox is made, whichever is said first. */
+static void test_images_elsewhere(void)
+{
+	static const char *const elsewhere[][2] = {{"provider", "kubernetes"}, {"place", "there"}};
+	char dir[TAP_DIR_BYTES];
+
+	tap_dir(dir);
+	must(setenv("CLOCHE_STATE_DIR", dir, 1) == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(elsewhere); i++) {
+		_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+
+		must(cloche_sandbox_set(sb, "pull", "never", &err) == 0);
+		check_int(cloche_sandbox_set(sb, "root", "image:x.test/not:here", &err),
+			-E_NOT_FOUND);
+		must(cloche_sandbox_set(sb, elsewhere[i][0], elsewhere[i][1], &err) == 0);
+		check_int(cloche_sandbox_set(sb, "root", "image:x.test/not:here", &err), 0);
+		check_z(sb->image, "image:x.test/not:here");
+		if (i == 0)
+			check_int(cloche_sandbox_set(sb, "provider", "podman", &err), -E_NOT_FOUND);
+		else
+			check_int(cloche_sandbox_set(sb, "place", NULL, &err), -E_NOT_FOUND);
+	}
+	must(unsetenv("CLOCHE_STATE_DIR") == 0 && fs_remove_tree(AT_FDCWD, dir) == 0);
+}
+
+/* Nor are this machine's programs brought there. */
+static void test_commands_elsewhere(void)
+{
+	static const char *const elsewhere[][2] = {{"provider", "kubernetes"}, {"place", "there"}};
+	char dir[TAP_DIR_BYTES], command[TAP_DIR_BYTES + 8];
+
+	tap_dir(dir);
+	snprintf(command, sizeof(command), "%s/sh", dir);
+	must(close(open(command, O_WRONLY | O_CREAT | O_CLOEXEC, 0755)) == 0);
+	for (size_t i = 0; i <= ARRAY_SIZE(elsewhere); i++) {
+		_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = cloche_sandbox_new();
+		bool here = i == ARRAY_SIZE(elsewhere);
+		const char *program;
+
+		if (!here)
+			must(cloche_sandbox_set(sb, elsewhere[i][0], elsewhere[i][1], &err) == 0);
+		check_int(cloche_sandbox_add_command(sb, command, &program, &err), 0);
+		check(here == (strv_count(sb->tools) > 0));
+	}
+	must(fs_remove_tree(AT_FDCWD, dir) == 0);
+}
+
 static void test_copy(void)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *sb = full();
@@ -302,6 +352,8 @@ int main(void)
 	run_test(test_unknown_and_missing);
 	run_test(test_taken_away);
 	run_test(test_repeated);
+	run_test(test_images_elsewhere);
+	run_test(test_commands_elsewhere);
 	run_test(test_copy);
 	run_test(test_record);
 	run_test(test_record_says_whether_it_is_recorded);

@@ -239,7 +239,7 @@ int cloche_sandbox_add_command(
 
 	*ret_program = command;
 	/* Another root cannot use the host's programs, and another machine has its own. */
-	if (sb->root != ROOM_ROOT_HOST || sb->place || !command[0])
+	if (sb->root != ROOM_ROOT_HOST || sandbox_is_elsewhere(sb) || !command[0])
 		return 0;
 	if (command[0] != '/' && strchr(command, '/'))
 		return add_relative(sb, command, err);

@@ -183,7 +183,7 @@ static int add_place(const cloche_sandbox *sb, struct room_spec *ret, struct clo
 {
 	int r = set_string(&ret->place, sb->place, err);
 
-	if (r == 0 && sb->place && sb->image)
+	if (r == 0 && sandbox_is_elsewhere(sb) && sb->image)
 		r = set_string(&ret->place_image, sb->image + strlen("image:"), err);
 	ret->far_usec = sb->far_timeout_ms * USEC_PER_MSEC;
 	return r < 0 ? r : set_string(&ret->sync, sb->sync, err);

@@ -49,11 +49,12 @@ __attribute__((format(printf, 2, 3))) static void agent_tell(
 static int agent_refuse_place(const struct agent_start *s, struct cloche_err *err)
 {
 	const cloche_sandbox *sb = s->sb;
-	const char *what = sb->place ? "--place" : "a provider without a room";
+	bool elsewhere = sandbox_is_elsewhere(sb);
+	const char *what = elsewhere ? "a sandbox elsewhere" : "a provider without a room";
 	struct sandbox_user user;
 	int r;
 
-	if (sb->place || (sb->provider && !provider_makes_room(sb->provider))) {
+	if (elsewhere || (sb->provider && !provider_makes_room(sb->provider))) {
 		err_set(err, E_UNSUPPORTED,
 			"%s keeps its home on this machine, in a room: not with %s",
 			s->driver->title, what);
