@@ -10,6 +10,7 @@
 #include "ipc/roomctl.h"
 #include "ipc/rundir.h"
 #include "job/job.h"
+#include "provider/names.h"
 #include "provider/spec.h"
 
 #include <errno.h>
@@ -82,14 +83,18 @@ static unsigned add_sources(const struct room_spec *room, struct program_fd *fds
 }
 
 static int start_supervisor(
-	struct client *c, const struct room_spec *room, int theirs, struct cloche_err *err)
+	struct client *c, const struct client_start *start, int theirs, struct cloche_err *err)
 {
+	const struct room_spec *room = start->room;
 	_cleanup_(freep) struct program_fd *fds = calloc(room->mounts_n + 2, sizeof(*fds));
 	char sources[16];
 	const char *const argv[] = {"cloche-supervisor", c->detached ? "--detached" : sources,
 		c->detached ? sources : NULL, NULL};
-	struct program_spawn spawn = {
-		.argv = argv, .fds = fds, .stdio = {-1, -1, -1}, .service = room->place != NULL};
+	const char *provider = start->m.provider;
+	struct program_spawn spawn = {.argv = argv,
+		.fds = fds,
+		.stdio = {-1, -1, -1},
+		.service = room->place || (provider && provider_is_elsewhere(provider))};
 	unsigned n;
 	int r;
 
@@ -198,7 +203,7 @@ int client_new(const struct client_start *start, struct client **ret, int *ret_c
 	if (r < 0)
 		return err_sys(err, -r, "send the room to its supervisor");
 	/* It finds the message, and need not wait for this process. */
-	r = start_supervisor(c, start->room, theirs, err);
+	r = start_supervisor(c, start, theirs, err);
 	if (r < 0)
 		return r;
 	*ret_config_fd = TAKE_FD(config);
