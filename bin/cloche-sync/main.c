@@ -3,16 +3,17 @@
  * (sync/sync.h). It is started with
  *
  *   cloche-sync push|pull all|tracked|none ID HIDDEN-NUMBER [HIDDEN-PATH...] [OWN-PATH...]
- *   cloche-sync push-file all|tracked|none ID 0 NAME
+ *   cloche-sync push-file all|tracked|none ID 0 NAME [kept]
  *
  * and three descriptors: a socket to the file worker there, the directory, and the file of the
- * state, open for both. push-file has a file in place of the directory, and makes it NAME there;
- * it needs no state. Hidden paths do not go there, and what is at an OWN-PATH never comes back. It
- * prints lines of JSON, the last of which says that it is done, or why not, and sentences for the
- * person to standard error; each sentence is in its line, too ("text"). On SIGTERM it ends soon and
- * in order. The worker is hostile. So before anything is read of it, this program can reach no file
- * but those of the directory, and cannot gain any right (INV-NARROW). If nothing goes on for some
- * minutes, it ends, whatever the worker says. */
+ * state, open for both. push-file has a file in place of the directory, and makes it NAME there,
+ * unless it is kept there and has that name already; it needs no state. Hidden paths do not go
+ * there, and what is at an OWN-PATH never comes back. It prints lines of JSON, the last of which
+ * says that it is done, or why not, and sentences for the person to standard error; each sentence
+ * is in its line, too ("text"). On SIGTERM it ends soon and in order. The worker is hostile. So
+ * before anything is read of it, this program can reach no file but those of the directory, and
+ * cannot gain any right (INV-NARROW). If nothing goes on for some minutes, it ends, whatever the
+ * worker says. */
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/fd.h"
@@ -297,7 +298,8 @@ static int run(struct cloche_err *err)
 	sync_program.report.progress = print_progress;
 	sync_program.told_usec = clock_mono_usec();
 	r = sync_program.file ? sync_push_file(sync_program.f, FD_DIRECTORY, &sync_program.options,
-					sync_program.options.own[0], &sync_program.report, err)
+					sync_program.options.own[0], sync_program.options.own[1],
+					&sync_program.report, err)
 			      : run_directory(err);
 	if (r < 0 && sync_program.stalled)
 		r = err_set(err, E_BROKEN, "the other end has done nothing for %d seconds",

@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/strv.h"
-#include "far/protocol.h"
+#include "far/kept.h"
 #include "job/job.h"
 
 #include <errno.h>
@@ -43,6 +43,14 @@ static int copies_note_guards(struct far_mount *m, const struct room_spec *spec,
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* A large program may be there already. It stays there afterwards, unlike what else is mounted,
+ * which may be anything of the person's. */
+static bool copies_is_kept(const struct far_copies *f, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && (st->st_mode & S_IXUSR) && st->st_size >= FAR_KEPT_MIN &&
+	       strcmp(f->what, "none") != 0;
 }
 
 /* A file is copied once, so what a room writes into it would be lost. */
@@ -86,6 +94,9 @@ static int copies_note(struct far_copies *f, const struct room_spec *spec, size_
 			 : fcntl(from->fd, F_DUPFD_CLOEXEC, 3);
 	if (m->dir < 0)
 		return err_sys(err, errno, "open %s", from->source);
+	/* If it cannot be read, copying it says so. */
+	if (copies_is_kept(f, &st) && far_kept_name(m->dir, m->name) < 0)
+		m->name[0] = '\0';
 	m->state = memfd_create("sync", MFD_CLOEXEC);
 	if (m->state < 0)
 		return err_sys(err, errno, "prepare the copy of %s", from->source);
@@ -106,6 +117,15 @@ int far_copies_init(struct far_copies *f, const struct room_spec *spec, struct c
 		if (!spec->mounts[i].guard)
 			e = copies_note(f, spec, i, number++, err);
 	return e;
+}
+
+int far_copies_names(const struct far_copies *f, struct buf *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < f->mounts_n && r == 0; i++)
+		r = buf_printf(ret, "%s\n", f->mounts[i].name);
+	return r;
 }
 
 void far_copies_done(struct far_copies *f)
@@ -153,14 +173,14 @@ static int copies_wait(pid_t pid, int pidfd, const struct room_spec *spec)
 }
 
 /* Run cloche-sync for a mount, with the number of hidden files, these, and what the person keeps as
- * further arguments, or with the name of a file's copy. out: where its lines go; -1: nowhere, and
- * it says its sentences itself. */
+ * further arguments, or with the name of a file's copy, and whether it may be there. out: where its
+ * lines go; -1: nowhere, and it says its sentences itself. */
 static int copies_spawn(const struct far_copies *f, const struct far_mount *m, const char *verb,
 	int sock, int out, pid_t *ret, int *ret_pidfd, struct cloche_err *err)
 {
 	size_t hidden = strv_count(m->hidden), n = 0;
 	_cleanup_(freep) const char **argv =
-		calloc(7 + hidden + strv_count(m->kept), sizeof(*argv));
+		calloc(8 + hidden + strv_count(m->kept), sizeof(*argv));
 	char count[16];
 
 	if (!argv)
@@ -177,6 +197,8 @@ static int copies_spawn(const struct far_copies *f, const struct far_mount *m, c
 		argv[n++] = m->kept[i];
 	if (m->file)
 		argv[n++] = FAR_FILE;
+	if (m->name[0])
+		argv[n++] = "kept";
 	return program_start(&(struct program_spawn){.argv = argv,
 				     .fds = (const struct program_fd[]){{sock, FD_WORKER},
 					     {m->dir, FD_DIRECTORY}, {m->state, FD_STATE}},

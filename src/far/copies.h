@@ -3,6 +3,7 @@
 /* The person's files of a far room: copied there before it is made, and what changed brought back
  * when it is over. cloche-sync does it, one run for each mount (bin/cloche-sync). */
 
+#include "far/protocol.h"
 #include "provider/spec.h"
 
 /* A mount whose files are copied. */
@@ -13,7 +14,8 @@ struct far_mount {
 	char **kept;     /* paths in it that are the person's alone: they do not come back (strv) */
 	char **hidden;   /* the same of files that do not go there either */
 	bool ro;
-	bool file; /* one file, which is copied once */
+	bool file;                     /* one file, which is copied once */
+	char name[FAR_KEPT_BYTES + 1]; /* of a program that may be there already (kept.h); or "" */
 };
 
 /* What copies both ways while the room lives. */
@@ -41,6 +43,9 @@ typedef int (*far_copies_fn)(void *user, uint32_t mount, int fd);
 _warn_unused_ int far_copies_init(
 	struct far_copies *f, const struct room_spec *spec, struct cloche_err *err);
 void far_copies_done(struct far_copies *f);
+
+/* Get a line for each mount: what struct far_room_spec has as kept. */
+_warn_unused_ int far_copies_names(const struct far_copies *f, struct buf *ret);
 
 /* Copy everything. given_up: of the room's spec, or NULL. */
 _warn_unused_ int far_copies_push(struct far_copies *f, const struct room_spec *spec,

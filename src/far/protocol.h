@@ -34,6 +34,9 @@ enum {
 	FAR_MAX_PEM = 1024 * 1024,
 	FAR_MAX_CHECKS = 32,
 	FAR_MAX_NAME = 64,
+	FAR_KEPT_MIN = 1024 * 1024, /* what is smaller is sent each time */
+	FAR_KEPT_BYTES = 64 + 1 + 3,
+	FAR_MAX_KEPT = FAR_MAX_MOUNTS * (FAR_KEPT_BYTES + 1),
 };
 
 enum far_message {
@@ -66,11 +69,15 @@ enum far_message {
 #define FAR_FILE "file"
 
 /* spec: room_spec_put(). Sources of mounts and whatever else names a place of this machine mean
- * nothing there: each mount is a new empty directory, which a mounted file is copied into. */
+ * nothing there: each mount is a new empty directory, which a mounted file is copied into.
+ *
+ * kept: a line for each mount, the SHA-256 of its contents and its mode ("%s-%03o"), if it is a
+ * program that the other place may keep, so that it is sent once; else an empty one. */
 #define FAR_ROOM_SPEC_FIELDS(F)                                                                    \
 	F(STR, spec, .max = FAR_MAX_SPEC)                                                          \
 	F(STR, pem, .max = FAR_MAX_PEM) /* certificates to trust besides */                        \
-	F(U64, patience_usec)           /* how long to live without a carrier */
+	F(STR, kept, .max = FAR_MAX_KEPT)                                                          \
+	F(U64, patience_usec) /* how long to live without a carrier */
 MESSAGE_STRUCT(far_room_spec, FAR_ROOM_SPEC_FIELDS);
 
 enum far_stdio {

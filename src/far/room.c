@@ -208,7 +208,8 @@ static int far_open_capture(struct far_room *r, int *ret_theirs, struct cloche_e
 static int far_begin(struct far_room *r, const struct room_spec *spec,
 	const struct far_requests *requests, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf text = BUF_INIT(FAR_MAX_SPEC), pem = BUF_INIT(FAR_MAX_PEM);
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(FAR_MAX_SPEC), pem = BUF_INIT(FAR_MAX_PEM),
+					kept = BUF_INIT(FAR_MAX_KEPT);
 	struct wire_out w = wire_out(&text);
 	_cleanup_fd_ int capture = -1;
 	struct farctl_begin m = {.start = requests->start, .again = requests->again};
@@ -218,9 +219,12 @@ static int far_begin(struct far_room *r, const struct room_spec *spec,
 		e = far_open_capture(r, &capture, err);
 	if (e < 0)
 		return e;
+	if (far_copies_names(&r->copies, &kept) < 0)
+		return err_nomem(err);
 	room_spec_put(&w, spec);
 	m.room = (struct far_room_spec){.spec = buf_str(&text),
 		.pem = buf_str(&pem),
+		.kept = buf_str(&kept),
 		.patience_usec = spec->far_usec ? spec->far_usec : FAR_PATIENCE_USEC};
 	e = w.error ? w.error : farctl_send_begin(&r->ctl, &m, capture);
 	return e < 0 ? err_sys(err, -e, "describe the room") : 0;

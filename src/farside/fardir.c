@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "far/kept.h"
 #include "farside/hold.h"
 #include "fs/fs.h"
 #include "ipc/rundir.h"
@@ -22,8 +23,17 @@
 
 #define ROOMS "cloche-far/rooms"
 #define SOCKET "link"
+#define KEPT "kept-"
 
-enum { MAKE_TRIES = 20, SWEEP_MAX = 64, PROGRAM_SEC = 30 * 24 * 3600, REAP_MS = 5000, BACKLOG = 4 };
+enum {
+	MAKE_TRIES = 20,
+	SWEEP_MAX = 64,
+	PROGRAM_SEC = 30 * 24 * 3600,
+	KEPT_MAX = 8,
+	KEPT_NAME_BYTES = sizeof(KEPT) + FAR_KEPT_BYTES,
+	REAP_MS = 5000,
+	BACKLOG = 4,
+};
 
 /* Open the directory of all rooms. */
 static int fardir_open_rooms(struct cloche_err *err)
@@ -195,10 +205,16 @@ int fardir_reap(const char *id, struct cloche_err *err)
 	return 0;
 }
 
-/* Remove programs of other versions that nobody has used for a month. */
+/* Open the directory of programs: ours of each version, and those that are kept. */
+static int fardir_open_programs(int rooms)
+{
+	return rooms < 0 ? -1 : openat(rooms, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Remove programs that nobody has used for a month. */
 static void fardir_sweep_programs(int rooms)
 {
-	_cleanup_fd_ int dir = openat(rooms, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_fd_ int dir = fardir_open_programs(rooms);
 	_cleanup_(fs_list_closep) DIR *list = dir < 0 ? NULL : fs_list(dir, ".");
 	time_t now = time(NULL);
 	struct dirent *e;
@@ -208,6 +224,65 @@ static void fardir_sweep_programs(int rooms)
 		if (fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
 			st.st_mtime < now - PROGRAM_SEC)
 			(void)!unlinkat(dir, e->d_name, 0);
+}
+
+/* Where a kept program is: the directory, and the name in it. Return -1 if none is called so. */
+static int fardir_find_kept(struct str kept, char ret[KEPT_NAME_BYTES])
+{
+	_cleanup_fd_ int rooms = far_kept_is_name(kept) ? fardir_open_rooms(NULL) : -1;
+
+	snprintf(ret, KEPT_NAME_BYTES, KEPT "%.*s", STR_FMT(str_prefix(kept, FAR_KEPT_BYTES)));
+	return fardir_open_programs(rooms);
+}
+
+void fardir_take_kept(struct str kept, int dir, const char *name)
+{
+	char from[KEPT_NAME_BYTES];
+	_cleanup_fd_ int programs = fardir_find_kept(kept, from);
+
+	/* It is in use: so it is new. */
+	if (programs >= 0 && linkat(programs, from, dir, name, 0) == 0)
+		(void)!utimensat(programs, from, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Remove the one that has not been used for the longest time, if there are too many. */
+static void fardir_sweep_kept(int programs)
+{
+	_cleanup_(fs_list_closep) DIR *list = fs_list(programs, ".");
+	char oldest[KEPT_NAME_BYTES] = "";
+	struct timespec then = {0};
+	struct dirent *e;
+	struct stat st;
+	int n = 0;
+
+	while (list && (e = fs_list_next(list))) {
+		if (!str_starts(str_from(e->d_name), STR(KEPT)) ||
+			fstatat(programs, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (n++ > 0 && (st.st_mtim.tv_sec > then.tv_sec ||
+				       (st.st_mtim.tv_sec == then.tv_sec &&
+					       st.st_mtim.tv_nsec >= then.tv_nsec)))
+			continue;
+		then = st.st_mtim;
+		snprintf(oldest, sizeof(oldest), "%s", e->d_name);
+	}
+	if (n > KEPT_MAX)
+		(void)!unlinkat(programs, oldest, 0);
+}
+
+void fardir_put_kept(struct str kept, int dir, const char *name)
+{
+	char to[KEPT_NAME_BYTES], is[FAR_KEPT_BYTES + 1];
+	_cleanup_fd_ int programs = fardir_find_kept(kept, to), fd = -1;
+	struct stat st;
+
+	fd = programs < 0 ? -1 : openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	/* With a second name it was taken. */
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_nlink > 1 || far_kept_name(fd, is) < 0 ||
+		!str_eq(str_from(is), kept))
+		return;
+	if (linkat(dir, name, programs, to, 0) == 0)
+		fardir_sweep_kept(programs);
 }
 
 void fardir_sweep(void)

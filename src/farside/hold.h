@@ -55,6 +55,7 @@ struct hold {
 	int owner;       /* whose end is that of the room; -1: nobody's is */
 	struct loop_io owner_io;
 	char *pem;
+	char *kept; /* what programs are called if they are kept: a line for each mount */
 	struct room *room;
 	bool room_dead, is_over, has_failed;
 	bool is_ending; /* near has ended it */

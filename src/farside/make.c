@@ -5,6 +5,7 @@
  * that it stands in (inplace.c). */
 #include "base/fd.h"
 #include "base/program.h"
+#include "farside/fardir.h"
 #include "farside/hold.h"
 #include "farside/limits.h"
 #include "fs/fs.h"
@@ -44,6 +45,17 @@ static int make_stand(
 	return 0;
 }
 
+/* What the program of mount i is called, if it is one that is kept. */
+static struct str make_kept(const struct hold *h, size_t i)
+{
+	struct str rest = str_from(h->kept), name = str_next(&rest, '\n');
+
+	while (i--)
+		name = str_next(&rest, '\n');
+	/* A room that is its container could write to the file. */
+	return h->in_place ? STR("") : name;
+}
+
 /* Make the place of mount i and open it. */
 static int make_place(struct hold *h, size_t i, struct cloche_err *err)
 {
@@ -63,6 +75,8 @@ static int make_place(struct hold *h, size_t i, struct cloche_err *err)
 		return err_sys(err, ENAMETOOLONG, "find a place for %s", m->target);
 	if (h->in_place && make_stand(h, m, path, err) < 0)
 		return -err->code;
+	if (m->file)
+		fardir_take_kept(make_kept(h, i), m->fd, FAR_FILE);
 	free(m->source);
 	m->source = strdup(path);
 	return m->source ? 0 : err_nomem(err);
@@ -148,6 +162,7 @@ int make_prepare(struct hold *h, struct str payload, struct cloche_err *err)
 	if (!room_spec_get(&r, &h->spec) || !wire_ok(&r))
 		return err_set(err, E_PROTOCOL, "malformed description of a room");
 	h->pem = str_dup(m.pem);
+	h->kept = str_dup(m.kept);
 	h->patience_usec = m.patience_usec;
 	make_forget(&h->spec);
 	make_drop_guards(&h->spec);
@@ -155,7 +170,7 @@ int make_prepare(struct hold *h, struct str payload, struct cloche_err *err)
 		return err_sys(err, errno, "find our own program");
 	h->spec.init_path = strdup(self);
 	h->spec.host_home = strdup(home ? home : "/");
-	if (!h->pem || !h->spec.init_path || !h->spec.host_home)
+	if (!h->pem || !h->kept || !h->spec.init_path || !h->spec.host_home)
 		return err_nomem(err);
 	e = make_check(&h->spec, err);
 	if (e == 0)
@@ -169,9 +184,13 @@ int make_prepare(struct hold *h, struct str payload, struct cloche_err *err)
 
 /* From here on, mount the file that was copied in place of its directory. With --sync none, nothing
  * was copied, and it is empty. */
-static int make_open_file(struct room_mount *m, struct cloche_err *err)
+static int make_open_file(struct hold *h, size_t i, struct cloche_err *err)
 {
-	int fd = openat(m->fd, FAR_FILE, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct room_mount *m = &h->spec.mounts[i];
+	int fd;
+
+	fardir_put_kept(make_kept(h, i), m->fd, FAR_FILE);
+	fd = openat(m->fd, FAR_FILE, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return err_sys(err, errno, "open the copy for %s", m->target);
@@ -214,7 +233,7 @@ int make_room(struct hold *h, struct cloche_err *err)
 
 	for (size_t i = 0; i < h->spec.mounts_n && e == 0; i++)
 		if (h->spec.mounts[i].file)
-			e = make_open_file(&h->spec.mounts[i], err);
+			e = make_open_file(h, i, err);
 	make_use_limits(h);
 	if (e == 0 && h->in_place)
 		e = inplace_room(h, err);

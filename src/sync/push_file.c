@@ -22,8 +22,15 @@ static long push_file_read(void *user, void *data, size_t size)
 	return n;
 }
 
+static bool push_file_is_there(cloche_files *f, const char *name)
+{
+	cloche_file_stat st;
+
+	return cloche_files_stat(f, name, false, &st, NULL) == 0;
+}
+
 int sync_push_file(cloche_files *f, int fd, const struct sync_options *o, const char *name,
-	struct sync_report *report, struct cloche_err *err)
+	bool maybe_there, struct sync_report *report, struct cloche_err *err)
 {
 	struct push_file p = {.fd = fd, .report = report};
 	struct stat st;
@@ -33,6 +40,8 @@ int sync_push_file(cloche_files *f, int fd, const struct sync_options *o, const 
 		return 0;
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, errno, "look at the file");
+	if (maybe_there && push_file_is_there(f, name))
+		return 0;
 	r = cloche_files_write(
 		f, name, 0, st.st_mode & 0777, cloche_from_fn(push_file_read, &p), err);
 	if (p.error)

@@ -75,9 +75,10 @@ _warn_unused_ int sync_push(cloche_files *f, int dir, const struct sync_options 
 	struct sync_state *state, struct sync_report *report, struct cloche_err *err);
 
 /* Send one file (fd: open for reading, borrowed), to have that name in the copy. It is sent whole,
- * without a state. Of the options, `what` alone counts: SYNC_NONE sends nothing. */
+ * without a state. maybe_there: a file that is there already is the same, so none is sent. Of the
+ * options, `what` alone counts: SYNC_NONE sends nothing. */
 _warn_unused_ int sync_push_file(cloche_files *f, int fd, const struct sync_options *o,
-	const char *name, struct sync_report *report, struct cloche_err *err);
+	const char *name, bool maybe_there, struct sync_report *report, struct cloche_err *err);
 
 /* Take what changed there, and delete here what was deleted there. If this fails, every file here
  * is whole, the state is true, and it can be called again. */
