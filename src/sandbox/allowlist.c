@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "policy/decide.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -21,48 +22,62 @@ cloche_allowlist *cloche_allowlist_new(void)
 	return list;
 }
 
+static void source_done(struct allow_source *s)
+{
+	free(s->name);
+	free(s->text);
+}
+
 void cloche_allowlist_free(cloche_allowlist *list)
 {
 	if (!list)
 		return;
 	allowlist_free(list->rules);
-	for (size_t i = 0; i < list->sources_n; i++) {
-		free(list->sources[i].name);
-		free(list->sources[i].text);
-	}
+	for (size_t i = 0; i < list->sources_n; i++)
+		source_done(&list->sources[i]);
 	free(list->sources);
 	free(list);
 }
 
-/* Remember the text. name NULL: a shorthand. */
-static int remember(cloche_allowlist *list, const char *name, struct str text)
+/* Have the text behind the last source, so that nothing can fail once its rules are added. name
+ * NULL: a shorthand. */
+static int source_prepare(cloche_allowlist *list, const char *name, struct str text)
 {
 	struct allow_source *grown =
 		reallocarray(list->sources, list->sources_n + 1, sizeof(*grown));
 	struct allow_source s = {0};
 
 	if (!grown)
-		return -1;
+		return -ENOMEM;
 	list->sources = grown;
 	s.text = str_dup(text);
 	s.name = name ? strdup(name) : NULL;
 	if (!s.text || (name && !s.name)) {
-		free(s.text);
-		free(s.name);
-		return -1;
+		source_done(&s);
+		return -ENOMEM;
 	}
-	list->sources[list->sources_n++] = s;
+	list->sources[list->sources_n] = s;
 	return 0;
+}
+
+/* Count it, or forget it if its rules could not be added (r). Return r. */
+static int source_settle(cloche_allowlist *list, int r)
+{
+	if (r < 0)
+		source_done(&list->sources[list->sources_n]);
+	else
+		list->sources_n++;
+	return r;
 }
 
 int cloche_allowlist_add_text(
 	cloche_allowlist *list, const char *name, const char *text, size_t length, cloche_err *err)
 {
-	int r = allowlist_add_yaml(list->rules, str_make(text, length), name, err);
+	struct str rules = str_make(text, length);
 
-	if (r < 0)
-		return r;
-	return remember(list, name, str_make(text, length)) < 0 ? err_nomem(err) : 0;
+	if (source_prepare(list, name, rules) < 0)
+		return err_nomem(err);
+	return source_settle(list, allowlist_add_yaml(list->rules, rules, name, err));
 }
 
 int cloche_allowlist_add_file(cloche_allowlist *list, const char *path, cloche_err *err)
@@ -110,11 +125,11 @@ static int refuse_loopback(
 
 static int add_shorthand(cloche_allowlist *list, const char *shorthand, struct cloche_err *err)
 {
-	int r = allowlist_add_host(list->rules, str_from(shorthand), err);
+	struct str rule = str_from(shorthand);
 
-	if (r < 0)
-		return r;
-	return remember(list, NULL, str_from(shorthand)) < 0 ? err_nomem(err) : 0;
+	if (source_prepare(list, NULL, rule) < 0)
+		return err_nomem(err);
+	return source_settle(list, allowlist_add_host(list->rules, rule, err));
 }
 
 int cloche_allowlist_add_host(cloche_allowlist *list, const char *shorthand, cloche_err *err)

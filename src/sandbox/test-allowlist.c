@@ -2,6 +2,7 @@
 /* Allowlists as JSON: each key is there, and what is written is read as the same rules. */
 #include "sandbox/allowlist.h"
 #include "tap.h"
+#include "torture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,10 +105,48 @@ static void test_an_empty_list(void)
 	cloche_allowlist_free(list);
 }
 
+static bool allows(const cloche_allowlist *list, const char *url)
+{
+	unsigned long left = torture_countdown;
+	cloche_verdict v;
+
+	torture_countdown = 0;
+	must(cloche_allowlist_check(list, "GET", url, &v, NULL) == 0);
+	torture_countdown = left;
+	return v.allowed;
+}
+
+/* Rules that hold although the call failed would allow what nobody has asked for. */
+static void add_all_or_nothing(void)
+{
+	cloche_allowlist *list = cloche_allowlist_new();
+	int r;
+
+	if (!list)
+		return;
+	r = cloche_allowlist_add_text(list, "text", yaml, strlen(yaml), &err);
+	check_int(r, r < 0 ? -CLOCHE_E_NO_MEMORY : 0);
+	check_int((long)cloche_allowlist_count(list), r < 0 ? 0 : 7);
+	check_int((long)list->sources_n, r == 0);
+	r = cloche_allowlist_add_host(list, "one.test", &err);
+	check(allows(list, "https://one.test/") == (r == 0));
+	if (r == 0) {
+		r = cloche_allowlist_deny_host(list, "one.test", &err);
+		check(allows(list, "https://one.test/") == (r < 0));
+	}
+	cloche_allowlist_free(list);
+}
+
+static void test_a_failure_adds_nothing(void)
+{
+	torture(add_all_or_nothing);
+}
+
 int main(void)
 {
 	run_test(test_each_key_is_there);
 	run_test(test_what_is_written_can_be_read);
 	run_test(test_an_empty_list);
+	run_test(test_a_failure_adds_nothing);
 	return tap_done();
 }
