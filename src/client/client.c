@@ -38,12 +38,17 @@ struct loop *client_loop(const struct client *c)
 	return c->loop;
 }
 
-void client_fail(struct client *c, const struct cloche_err *why)
+void client_break_off(struct client *c, const struct cloche_err *why)
 {
 	if (c->failed == 0) {
 		c->failed = -why->code;
 		c->failure = *why;
 	}
+}
+
+void client_fail(struct client *c, const struct cloche_err *why)
+{
+	client_break_off(c, why);
 	client_stop(c, 0);
 }
 
@@ -423,8 +428,7 @@ static int wait_once(struct client *c, struct pump *p, struct cloche_err *err)
 	return r < 0 ? err_sys(err, -r, "wait") : 0;
 }
 
-/* Take the error with which a callback called client_fail(). */
-static int take_failure(struct client *c, struct cloche_err *err)
+int client_take_failure(struct client *c, struct cloche_err *err)
 {
 	int r = c->failed;
 
@@ -454,7 +458,7 @@ int client_turn(struct client *c, struct pump *p, struct cloche_err *err)
 	}
 	if (p)
 		pump_move(p, c->chunk);
-	r = take_failure(c, err);
+	r = client_take_failure(c, err);
 	return r == 0 && c->chan_came ? read_frames(c, err) : r;
 }
 

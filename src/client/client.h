@@ -60,7 +60,9 @@ int client_fd(const struct client *c);
  * may add its own descriptors and timers (the broker's configuration channel, a live log).
  * Callbacks are called in the thread that waits. */
 struct loop *client_loop(const struct client *c);
-/* From such a callback: stop the sandbox and make the waiting function return -why->code. */
+/* From such a callback: make the waiting function return -why->code. The sandbox goes on. */
+void client_break_off(struct client *c, const struct cloche_err *why);
+/* The same, but stop the sandbox, too. */
 void client_fail(struct client *c, const struct cloche_err *why);
 
 /* Call cb for each WARNING. text is a terminated string without a line end. */

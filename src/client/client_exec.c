@@ -59,7 +59,7 @@ static int wait_for_run(
 		}
 	}
 	pump_drain(p, c->chunk);
-	return 0;
+	return client_take_failure(c, err);
 }
 
 static int queue_exec(struct client *c, const struct client_exec *what, uint32_t exec,

@@ -62,7 +62,7 @@ struct client {
 	unsigned stopped;              /* how many looks in a row found it stopped */
 	bool brings;                   /* the supervisor said that the end takes long */
 	bool ending;                   /* somebody waits for the end that he has asked for */
-	int failed;                    /* 0, or what client_fail was called with */
+	int failed;                    /* 0, or what client_break_off was called with */
 	struct cloche_err failure;
 	void (*on_warning)(const char *text, void *user);
 	void *on_warning_user;
@@ -134,6 +134,9 @@ void client_on_woken(struct loop_io *io, uint32_t events);
 void client_on_chan(struct loop_io *io, uint32_t events);
 /* Wait once for any event and handle it. p: NULL, or the streams to move. */
 _warn_unused_ int client_turn(struct client *c, struct pump *p, struct cloche_err *err);
+/* Take the error with which a callback called client_break_off() or client_fail(); return its
+ * negated code, or 0. */
+_warn_unused_ int client_take_failure(struct client *c, struct cloche_err *err);
 /* While somebody waits: look now and then whether the supervisor is stopped (client_watch.c). */
 void client_watch(struct client *c);
 /* Set the error for a request that was never done because the sandbox is over. */

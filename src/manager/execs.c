@@ -61,14 +61,24 @@ int execs_open(int dir, uint32_t number, struct cloche_err *err)
 	return err_set(err, E_NOT_FOUND, "there is no command %u", number);
 }
 
-json_t *execs_meta(int exec_dir)
+int execs_read_meta(int exec_dir, json_t **ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_META);
+	int r = fd_read_file(exec_dir, RUNDIR_META, &text, err);
+
+	if (r < 0)
+		return r;
+	r = json_text_read(buf_str(&text), 0, ret, NULL);
+	if (r == -ENOMEM)
+		return err_nomem(err);
+	return r < 0 ? err_set(err, E_CORRUPT, "the record of a command is damaged") : 0;
+}
+
+json_t *execs_meta(int exec_dir)
+{
 	json_t *meta = NULL;
 
-	if (fd_read_file(exec_dir, RUNDIR_META, &text, NULL) < 0 ||
-		json_text_read(buf_str(&text), 0, &meta, NULL) < 0)
-		return NULL;
+	(void)!execs_read_meta(exec_dir, &meta, NULL);
 	return meta;
 }
 

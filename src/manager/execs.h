@@ -11,7 +11,9 @@
 _warn_unused_ int execs_list(int dir, uint32_t **ret, size_t *ret_n);
 /* Return a descriptor of a command's directory, or E_NOT_FOUND. */
 _warn_unused_ int execs_open(int dir, uint32_t number, struct cloche_err *err);
-/* Return its meta.json as a new reference; NULL if it does not exist (yet) or is not JSON. */
+/* Store its meta.json as a new reference. E_CORRUPT if it is not JSON. */
+_warn_unused_ int execs_read_meta(int exec_dir, json_t **ret, struct cloche_err *err);
+/* Return it, or NULL if it does not exist (yet) or cannot be read. */
 json_t *execs_meta(int exec_dir);
 /* Return whether the log is complete: other processes may still write to it after the command's
  * end. */

@@ -152,24 +152,32 @@ int instance_open_entry(
 		instance->id);
 }
 
-/* Return the record, or NULL if there is none (yet). */
-static json_t *read_record(const struct sandbox_entry *entry)
+/* Read the record: *ret is NULL if there is none (yet), or none that can be understood. Return an
+ * error if one that may be there could not be read. */
+static int read_record(const struct sandbox_entry *entry, json_t **ret, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_RECORD);
-	json_t *record = NULL;
+	struct cloche_err own = CLOCHE_ERR_INIT;
+	int r = sandbox_read_record(entry, &text, &own);
 
-	if (sandbox_read_record(entry, &text, NULL) < 0 ||
-		json_text_read(buf_str(&text), 0, &record, NULL) < 0)
-		return NULL;
-	return record;
+	*ret = NULL;
+	if (r < 0 && (own.sys_errno == ENOENT || r == -E_NOT_FOUND || r == -E_CORRUPT))
+		return 0;
+	if (r < 0 && err)
+		*err = own;
+	if (r == 0 && json_text_read(buf_str(&text), 0, ret, NULL) == -ENOMEM)
+		r = err_nomem(err);
+	return r;
 }
 
 /* Set the error, with the reason if the sandbox did not end in order. */
 static int instance_has_ended(const struct sandbox_entry *entry, struct cloche_err *err)
 {
-	_cleanup_json_ json_t *record = read_record(entry);
-	struct str why = json_str_at(record, "error");
+	_cleanup_json_ json_t *record = NULL;
+	struct str why;
 
+	(void)!read_record(entry, &record, NULL);
+	why = json_str_at(record, "error");
 	err_set(err, E_NOT_FOUND, "sandbox %s has ended%s%.*s", entry->id, why.n ? ": " : "",
 		STR_FMT(why));
 	err_hint(err, "its logs stay until it is removed: cloche logs %s", entry->id);
@@ -241,57 +249,68 @@ int instance_attach(const cloche_instance *instance, struct client **ret, struct
 
 /* --- the record --- */
 
-static void take_record(cloche_instance *i, const struct sandbox_entry *entry)
+static int take_record(
+	cloche_instance *i, const struct sandbox_entry *entry, struct cloche_err *err)
 {
+	int r = read_record(entry, &i->record, err);
+
+	if (r < 0)
+		return r;
 	/* A sandbox that has just been locked has no record yet. */
-	i->record = read_record(entry);
 	if (!json_is_object(i->record)) {
 		json_decref(i->record);
 		i->record = json_object();
 	}
-	if (i->record)
-		(void)json_object_set_new(i->record, "id", json_string(i->id));
-	if (i->record && i->life == SANDBOX_CRASHED)
-		(void)json_object_set_new(i->record, "state", json_string("crashed"));
+	if (json_object_set_new(i->record, "id", json_string(i->id)) < 0)
+		return err_nomem(err);
+	if (i->life == SANDBOX_CRASHED &&
+		json_object_set_new(i->record, "state", json_string("crashed")) < 0)
+		return err_nomem(err);
+	return 0;
 }
 
-/* The first command as one line: "npm run dev". */
+/* The first command as one line: "npm run dev". NULL: out of memory. */
 static char *describe_command(const json_t *meta)
 {
 	_cleanup_(buf_donep) struct buf line = BUF_INIT(MAX_RECORD);
 	const json_t *argv = json_object_get(meta, "argv");
+	int r = 0;
 
-	for (size_t k = 0; k < json_array_size(argv); k++) {
+	for (size_t k = 0; k < json_array_size(argv) && r == 0; k++) {
 		struct str arg = json_str(json_array_get(argv, k));
 
-		if ((k && buf_add_char(&line, ' ') < 0) || buf_add_str(&line, arg) < 0)
-			break;
+		r = k ? buf_add_char(&line, ' ') : 0;
+		if (r == 0)
+			r = buf_add_str(&line, arg);
 	}
-	return str_dup(buf_str(&line));
+	return r == -ENOMEM ? NULL : str_dup(buf_str(&line));
 }
 
 /* Add all commands to the document, and keep the first one for lists. */
 static int read_commands(cloche_instance *i, int dir)
 {
 	_cleanup_(freep) uint32_t *numbers = NULL;
-	json_t *all = json_array();
+	_cleanup_json_ json_t *all = json_array();
 	size_t n = 0;
 
-	if (execs_list(dir, &numbers, &n) < 0)
-		n = 0;
+	if (execs_list(dir, &numbers, &n) == -ENOMEM)
+		return -ENOMEM;
 	for (size_t k = 0; k < n; k++) {
 		_cleanup_fd_ int exec_dir = execs_open(dir, numbers[k], NULL);
-		json_t *meta = exec_dir >= 0 ? execs_meta(exec_dir) : NULL;
+		_cleanup_json_ json_t *meta = NULL;
+		int r = exec_dir < 0 ? exec_dir : execs_read_meta(exec_dir, &meta, NULL);
 
-		if (meta && !i->command)
-			i->command = describe_command(meta);
-		if (meta && json_array_append_new(all, meta) < 0)
-			break;
+		if (r == -E_NO_MEMORY)
+			return -ENOMEM;
+		if (meta && !i->command && !(i->command = describe_command(meta)))
+			return -ENOMEM;
+		if (meta && json_array_append(all, meta) < 0)
+			return -ENOMEM;
 	}
 	/* A sandbox for one command keeps nothing about it. */
 	if (!i->command)
 		i->command = describe_command(json_object_get(i->record, "config"));
-	return json_object_set_new(i->record, "commands", all) < 0 ? -ENOMEM : 0;
+	return i->command && json_object_set(i->record, "commands", all) == 0 ? 0 : -ENOMEM;
 }
 
 int cloche_instance_refresh(cloche_instance *instance, cloche_err *err)
@@ -304,12 +323,14 @@ int cloche_instance_refresh(cloche_instance *instance, cloche_err *err)
 		return r;
 	forget(instance);
 	instance->life = entry.life;
-	take_record(instance, &entry);
+	r = take_record(instance, &entry, err);
+	if (r < 0)
+		return r;
 	/* It has just been locked by its maker, or has almost been removed. */
 	if (entry.life == SANDBOX_LIVE && !json_object_get(instance->record, "state"))
 		return err_set(
 			err, E_NOT_FOUND, "sandbox %s is just beginning or ending", instance->id);
-	if (!instance->record || read_commands(instance, entry.dir) < 0 ||
+	if (read_commands(instance, entry.dir) < 0 ||
 		json_text_write(&text, instance->record, 2) < 0)
 		return err_nomem(err);
 	instance->json = str_dup(buf_str(&text));

@@ -268,13 +268,31 @@ static int run_keep_stdout(void *user, const char *p, size_t n)
 	return run_keep_output(user, 1, p, n);
 }
 
+int run_lose_output(cloche_run *run, int r)
+{
+	struct client *client = atomic_load(&run->client);
+	struct cloche_err why = CLOCHE_ERR_INIT;
+
+	if (r >= 0 || !client)
+		return r;
+	(void)err_nomem(&why);
+	if (run->where == RUN_OWN)
+		client_fail(client, &why);
+	else
+		client_break_off(client, &why);
+	return r;
+}
+
 int run_take_output(void *user, int stream, const char *p, size_t n)
 {
 	cloche_run *run = user;
+	int r;
 
 	if (stream != 1 || !run->code || !code_has_value(run->code))
-		return run_keep_output(run, stream, p, n);
-	return code_value_feed(&run->code->value, p, n, run_keep_stdout, run);
+		r = run_keep_output(run, stream, p, n);
+	else
+		r = code_value_feed(&run->code->value, p, n, run_keep_stdout, run);
+	return run_lose_output(run, r);
 }
 
 int run_end_output(cloche_run *run, struct cloche_err *err)

@@ -96,6 +96,9 @@ int run_new_take(cloche_sandbox *sb, char *const *argv, cloche_run **ret, struct
 int run_take_output(void *user, int stream, const char *p, size_t n);
 /* The same for output that has no results of code in it. */
 int run_keep_output(cloche_run *run, int stream, const char *p, size_t n);
+/* Output could not be taken (r is negative): make the run fail, as what is lost must not look like
+ * what was never printed. Return r. */
+int run_lose_output(cloche_run *run, int r);
 /* End the output. */
 _warn_unused_ int run_end_output(cloche_run *run, struct cloche_err *err);
 

@@ -110,7 +110,8 @@ static int take_output(void *user, int stream, const char *p, size_t n)
 	struct code *code = run->code;
 	bool had_begun = code->value.began;
 	int r = stream == 1 ? run_take_output(run, 1, p, n)
-			    : code_value_feed(&code->call->errors, p, n, keep_errors, run);
+			    : run_lose_output(run,
+				      code_value_feed(&code->call->errors, p, n, keep_errors, run));
 
 	/* The first interrupt hit the code of a caller that had died, so interrupt this code,
 	 * too. */

@@ -48,22 +48,27 @@ static int hand_on_rest(cloche_run *run, struct cloche_err *err)
 	return r;
 }
 
-static void on_log(struct loop_io *io, uint32_t events)
+/* In a callback of the client: without the log the run fails, and the command goes on. */
+static void hand_on_some(cloche_run *run)
 {
-	cloche_run *run = container_of(io, struct cloche_run, log_io);
 	struct client *client = atomic_load(&run->client);
 	struct cloche_err why = CLOCHE_ERR_INIT;
+	int r = hand_on(run, PIECES, &why);
+
+	if (r == 1)
+		client_wake(client);
+	else if (r < 0)
+		client_break_off(client, &why);
+}
+
+static void on_log(struct loop_io *io, uint32_t events)
+{
 	char told[4096];
-	int r;
 
 	/* Empty it before the log is read, so that no later change is missed. */
 	while (read(io->fd, told, sizeof(told)) > 0)
 		;
-	r = hand_on(run, PIECES, &why);
-	if (r == 1)
-		client_wake(client);
-	else if (r < 0)
-		client_fail(client, &why);
+	hand_on_some(container_of(io, struct cloche_run, log_io));
 }
 
 /* Do what every run does, and continue with a log that was too long for one turn. */
@@ -72,14 +77,13 @@ static void run_joined_on_wake(void *user)
 	cloche_run *run = user;
 
 	run_on_wake(run);
-	if (hand_on(run, PIECES, NULL) == 1)
-		client_wake(atomic_load(&run->client));
+	hand_on_some(run);
 }
 
 /* What it has printed is in the log already, or will be shown when it goes on. */
 static void run_joined_on_stopped(void *user)
 {
-	(void)hand_on(user, PIECES, NULL);
+	hand_on_some(user);
 	run_on_stopped(user);
 }
 
@@ -141,8 +145,9 @@ static int replay(cloche_run *run, struct client_result *ret, struct cloche_err 
 	dir = r == 0 ? execs_open(entry.dir, run->join, err) : r;
 	if (dir < 0)
 		return dir;
-	r = hand_on_rest(run, err);
-	meta = execs_meta(dir);
+	r = execs_read_meta(dir, &meta, err);
+	if (r == 0)
+		r = hand_on_rest(run, err);
 	*ret = (struct client_result){.number = run->join};
 	read_result(meta, &ret->end);
 	return r;
