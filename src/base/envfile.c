@@ -33,20 +33,36 @@ static int envfile_take_line(const struct envfile *f, char *line, size_t n, stru
 	return value ? f->set(f->user, name, value, err) : 0;
 }
 
+/* Read a line without its end, or its first ENVFILE_LINE + 1 bytes. Return their number, or -1 at
+ * the end of the file. */
+static ssize_t envfile_next_line(FILE *from, char line[static ENVFILE_LINE + 2])
+{
+	size_t n = 0;
+	int c = getc(from);
+
+	if (c == EOF)
+		return -1;
+	for (; c != EOF && c != '\n' && n <= ENVFILE_LINE; c = getc(from))
+		line[n++] = (char)c;
+	while (n > 0 && line[n - 1] == '\r')
+		n--;
+	line[n] = '\0';
+	return (ssize_t)n;
+}
+
 static int envfile_read_lines(struct envfile *f, FILE *from, struct cloche_err *err)
 {
-	_cleanup_(freep) char *line = NULL;
-	size_t size = 0;
+	_cleanup_(freep) char *line = malloc(ENVFILE_LINE + 2);
 	ssize_t n;
 	int r = 0;
 
+	if (!line)
+		return err_nomem(err);
 	errno = 0;
-	while (r == 0 && (n = getline(&line, &size, from)) >= 0) {
+	while (r == 0 && (n = envfile_next_line(from, line)) >= 0) {
 		if (++f->number > ENVFILE_LINES)
 			return err_set(
 				err, E_USAGE, "%s has more than %d lines", f->path, ENVFILE_LINES);
-		while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
-			line[--n] = '\0';
 		r = envfile_take_line(f, line, (size_t)n, err);
 	}
 	return r == 0 && ferror(from) ? err_sys(err, errno, "read %s", f->path) : r;

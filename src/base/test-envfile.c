@@ -56,6 +56,39 @@ static void lines(void)
 	}
 }
 
+/* A device may have no end, and no end of a line either. */
+static void endless_file(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+
+	check_int(envfile_read("/dev/zero", keep, NULL, &err), -E_USAGE);
+	check(strstr(err.message, "line 1 is no line of text") != NULL);
+}
+
+/* The longest line is taken, and one that is a byte longer is not. */
+static void long_lines(void)
+{
+	enum { LONGEST = 128 * 1024 };
+	_cleanup_(freep) char *text = malloc(LONGEST + 1);
+	char dir[TAP_DIR_BYTES], path[TAP_DIR_BYTES + 8];
+
+	tap_dir(dir);
+	snprintf(path, sizeof(path), "%s/env", dir);
+	must(text != NULL);
+	memset(text, 'A', LONGEST + 1);
+	text[1] = '=';
+	for (size_t more = 0; more <= 1; more++) {
+		_cleanup_(buf_donep) struct buf b = BUF_INIT(2 * LONGEST);
+		struct cloche_err err = CLOCHE_ERR_INIT;
+		FILE *f = fopen(path, "we");
+
+		must(f && fwrite(text, 1, LONGEST + more, f) == LONGEST + more);
+		must(fputs("\nB=2\n", f) >= 0 && fclose(f) == 0);
+		check_int(envfile_read(path, keep, &b, &err), more ? -E_USAGE : 0);
+		check_int(buf_len(&b), more ? 0 : LONGEST + 5);
+	}
+}
+
 static void no_file(void)
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
@@ -67,6 +100,8 @@ static void no_file(void)
 int main(void)
 {
 	run_test(lines);
+	run_test(endless_file);
+	run_test(long_lines);
 	run_test(no_file);
 	return tap_done();
 }
