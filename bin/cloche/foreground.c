@@ -8,6 +8,7 @@
 #include "terminal_filter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,7 +98,8 @@ static int foreground_configure(cloche_run *run, cloche_err *err)
 	terminal_filter_open(&filters[1], STDERR_FILENO, how->tty);
 	if (how->tty)
 		set.tty_fd = STDIN_FILENO;
-	if (!how->no_input && (how->interactive || how->tty || !isatty(STDIN_FILENO)))
+	if (!how->no_input && (how->interactive || how->tty || !isatty(STDIN_FILENO)) &&
+		(fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) != O_WRONLY) /* it was not closed */
 		set.stdin_fd = STDIN_FILENO;
 	if (!how->no_output)
 		cloche_run_on_output(run, foreground_on_output, run);

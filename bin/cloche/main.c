@@ -108,21 +108,21 @@ static int command_unknown(const char *name)
 	return EXIT_CLOCHE;
 }
 
-/* Open closed standard descriptors, so that no file of ours gets their numbers. */
+/* Open closed standard descriptors, so that no file of ours gets their numbers. As if they were
+ * closed, nothing can be read from standard input then or written to standard output: what is lost
+ * there is an error. Messages may get lost. */
 static int open_stdio(void)
 {
-	for (;;) {
-		int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_RDWR};
 
-		if (fd < 0)
-			return -1;
-		if (fd > 2) {
-			close(fd);
-			return 0;
-		}
-		if (fcntl(fd, F_SETFD, 0) < 0)
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		/* Those below are open, so this number is the lowest that is free. */
+		if (open("/dev/null", modes[fd]) != fd)
 			return -1;
 	}
+	return 0;
 }
 
 static int main_version(void *ctx, const struct operands *operands, cloche_err *err)
