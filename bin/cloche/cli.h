@@ -67,6 +67,8 @@ struct option {
 	bool of_sandbox; /* an option of the library: ctx begins with a struct sandbox_options */
 	/* The command does not take this option of a later table, and says so with this advice. */
 	const char *instead;
+	/* Of a command with operations: the names of those that take it; NULL: all of them. */
+	const char *of;
 };
 
 struct option_table {
@@ -74,10 +76,15 @@ struct option_table {
 	const struct option *options; /* up to one without a name */
 };
 
+enum { OF_OPERATIONS_MAX = 32 };
+
 struct operands {
 	char **v; /* borrowed from argv, ends with NULL */
 	int n;
 	const char *called; /* the name by which the command was called */
+	/* The options that were given and that only some operations take, each once. */
+	const struct option *of_operations[OF_OPERATIONS_MAX];
+	size_t of_operations_n;
 };
 
 struct command {
@@ -100,6 +107,12 @@ struct command {
  * command->command_line. Return the exit status. */
 int command_execute(const struct command *command, int argc, char **argv);
 void options_help(const struct command *command);
+/* The help of an option, with the names of the operations that take it. ret may be used for it. */
+const char *options_text(const struct option *o, char *ret, size_t size);
+/* Refuse the options that were given and that this operation of the command does not take. Return 0
+ * or a negative code. */
+int options_check_operation(const struct command *command, const struct operands *operands,
+	const char *operation, cloche_err *err);
 /* Whether the command takes this option of its tables. */
 bool options_takes(const struct command *command, const struct option *o);
 

@@ -200,6 +200,9 @@ static void completion_fish_quote(const char *text, size_t n)
 
 static void completion_fish_option(const struct command *c, const struct option *o)
 {
+	char space[512];
+	const char *text = options_text(o, space, sizeof(space));
+
 	printf("complete -c cloche -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name);
 	if (o->letter)
 		printf(" -s %c", o->letter);
@@ -213,7 +216,7 @@ static void completion_fish_option(const struct command *c, const struct option 
 		printf(" -r");
 	}
 	printf(" -d ");
-	completion_fish_quote(o->help, strcspn(o->help, "\n"));
+	completion_fish_quote(text, strcspn(text, "\n"));
 	printf("\n");
 }
 

@@ -179,6 +179,8 @@ static int main_snapshot(void *ctx, const struct operands *operands, cloche_err 
 
 	if (operands->n < 1 || operands->n > 2)
 		return wrong_usage(err, NULL, "snapshot: usage: cloche snapshot ID [NAME]");
+	if (operands->n == 2 && o->json)
+		return wrong_usage(err, NULL, "snapshot: --json is for the list, without NAME");
 	r = cloche_instance_open(operands->v[0], &instance, err);
 	if (r == 0 && operands->n == 2) {
 		r = cloche_instance_snapshot(instance, operands->v[1], warn, NULL, err);

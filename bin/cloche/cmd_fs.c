@@ -42,35 +42,36 @@ static int set_number(const struct option *option, void *at, const char *value, 
 }
 
 static const struct option fs_options[] = {
-	{"recursive", 'r', NULL, "delete, watch: include everything below",
+	{"recursive", 'r', NULL, "include everything below", .of = "delete, watch",
 		.at = offsetof(struct fs_options, recursive)},
-	{"force", 'f', NULL, "delete: PATH may be missing; list: a missing directory is empty",
-		.at = offsetof(struct fs_options, force)},
-	{"data", 0, "TEXT", "write: TEXT instead of standard input",
+	{"force", 'f', NULL, "PATH may be missing; as a directory it is empty then",
+		.of = "delete, list", .at = offsetof(struct fs_options, force)},
+	{"data", 0, "TEXT", "TEXT instead of standard input", .of = "write, append",
 		.at = offsetof(struct fs_options, data)},
-	{"append", 'a', NULL, "write: append to the file",
+	{"append", 'a', NULL, "append to the file", .of = "write",
 		.at = offsetof(struct fs_options, append)},
-	{"in-place", 0, NULL, "write: into the file itself, which keeps its hard links",
+	{"in-place", 0, NULL, "into the file itself, which keeps its hard links", .of = "write",
 		.at = offsetof(struct fs_options, in_place)},
-	{"new", 0, NULL, "write: fail if PATH exists", .at = offsetof(struct fs_options, is_new)},
-	{"mode", 0, "MODE", "write, mkdir: permissions, octal", set_mode},
-	{"parents", 'p', NULL, "mkdir: make missing directories (always done)",
+	{"new", 0, NULL, "fail if PATH exists", .of = "write",
+		.at = offsetof(struct fs_options, is_new)},
+	{"mode", 0, "MODE", "permissions, octal", .of = "write, append, mkdir", .set = set_mode},
+	{"parents", 'p', NULL, "make missing directories (always done)", .of = "mkdir",
 		.at = offsetof(struct fs_options, parents)},
-	{"offset", 0, "BYTES", "read: begin at this offset", set_number,
+	{"offset", 0, "BYTES", "begin at this offset", .of = "read", .set = set_number,
 		.at = offsetof(struct fs_options, offset)},
-	{"length", 0, "BYTES", "read: at most this many bytes", set_number,
+	{"length", 0, "BYTES", "at most this many bytes", .of = "read", .set = set_number,
 		.at = offsetof(struct fs_options, length)},
-	{"no-follow", 'P', NULL, "stat, exists: do not follow a symbolic link",
+	{"no-follow", 'P', NULL, "do not follow a symbolic link", .of = "stat, exists",
 		.at = offsetof(struct fs_options, no_follow)},
-	{"no-replace", 'n', NULL, "rename: fail if TO exists",
+	{"no-replace", 'n', NULL, "fail if TO exists", .of = "rename",
 		.at = offsetof(struct fs_options, no_replace)},
-	{"long", 'l', NULL, "list: mode, links, owner, size, time",
+	{"long", 'l', NULL, "mode, links, owner, size, time", .of = "list",
 		.at = offsetof(struct fs_options, long_form)},
-	{"null", '0', NULL, "list, watch: end names with NUL",
+	{"null", '0', NULL, "end names with NUL", .of = "list, watch",
 		.at = offsetof(struct fs_options, null_ends)},
-	{"json", 0, NULL, "list, stat, watch: print JSON, one object a line",
+	{"json", 0, NULL, "print JSON, one object a line", .of = "list, stat, watch",
 		.at = offsetof(struct fs_options, json)},
-	{"count", 0, "N", "watch: end after N events", set_number,
+	{"count", 0, "N", "end after N events", .of = "watch", .set = set_number,
 		.at = offsetof(struct fs_options, count)},
 	{"user", 0, "NAME|UID[:GROUP]", "work as this user of the inside (default: who owns it)",
 		.at = offsetof(struct fs_options, user)},
@@ -228,6 +229,9 @@ static int fs_run(const struct fs_options *o, const struct operands *operands, c
 
 	if (!op)
 		return -CLOCHE_E_USAGE;
+	r = options_check_operation(&command_fs, operands, op->name, err);
+	if (r < 0)
+		return r;
 	r = files_open(operands->v[0], o->user, &q.f, err);
 	if (r == 0) {
 		cloche_files_set_lenient(q.f, o->force);

@@ -21,28 +21,28 @@ static int set_age(const struct option *option, void *at, const char *value, clo
 }
 
 static const struct option options[] = {
-	{"file", 'f', "FILE", "build, hash: the Dockerfile (default: DIR/Dockerfile)",
+	{"file", 'f', "FILE", "the Dockerfile (default: DIR/Dockerfile)", .of = "build, hash",
 		.at = offsetof(struct image_options, file)},
 	{"engine", 0, "NAME",
-		"build: podman, buildah, docker, or a path (default: the first of these that is\n"
+		"podman, buildah, docker, or a path (default: the first of these that is\n"
 		"installed)",
-		.at = offsetof(struct image_options, engine)},
+		.of = "build", .at = offsetof(struct image_options, engine)},
 	{"max-image-age", 0, "TIME",
-		"build: build an image that is older anew, with fresh base images (default 24h;\n"
+		"build an image that is older anew, with fresh base images (default 24h;\n"
 		"0: always)",
-		set_age},
-	{"sync", 0, "uv",
-		"build, hash: run \"uv sync\" at each start, for /workspace/pyproject.toml",
-		.at = offsetof(struct image_options, sync)},
-	{"name", 0, "NAME", "load, pull: call the image NAME[:TAG], whatever its own name is",
-		.at = offsetof(struct image_options, name)},
-	{"output", 'o', "FILE", "save: write the archive to FILE (default: standard output)",
-		.at = offsetof(struct image_options, output)},
-	{"all", 'a', NULL, "prune: also remove images that have a name",
+		.of = "build", .set = set_age},
+	{"sync", 0, "uv", "run \"uv sync\" at each start, for /workspace/pyproject.toml",
+		.of = "build, hash", .at = offsetof(struct image_options, sync)},
+	{"name", 0, "NAME", "call the image NAME[:TAG], whatever its own name is",
+		.of = "load, pull", .at = offsetof(struct image_options, name)},
+	{"output", 'o', "FILE", "write the archive to FILE (default: standard output)",
+		.of = "save", .at = offsetof(struct image_options, output)},
+	{"all", 'a', NULL, "also remove images that have a name", .of = "prune",
 		.at = offsetof(struct image_options, all)},
-	{"quiet", 'q', NULL, "ls: ids alone; load, pull: no progress",
-		.at = offsetof(struct image_options, quiet)},
-	{"json", 0, NULL, "print JSON", .at = offsetof(struct image_options, json)},
+	{"quiet", 'q', NULL, "print ids alone (ls), or show no progress",
+		.of = "ls, build, load, pull", .at = offsetof(struct image_options, quiet)},
+	{"json", 0, NULL, "print JSON", .of = "build, hash, load, pull, ls, inspect, rm, prune",
+		.at = offsetof(struct image_options, json)},
 	{0},
 };
 
@@ -236,7 +236,7 @@ static int main_image(void *ctx, const struct operands *operands, cloche_err *er
 	const struct part *p = image_find_part(operands, err);
 	char example[80];
 
-	if (!p)
+	if (!p || options_check_operation(&command_image, operands, p->name, err) < 0)
 		return -err->code;
 	if (operands->n - 1 < p->least || (p->most >= 0 && operands->n - 1 > p->most)) {
 		snprintf(example, sizeof(example), "for example: cloche image %s", p->example);

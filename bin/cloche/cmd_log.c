@@ -20,20 +20,20 @@ struct log_options {
 };
 
 static const struct option options[] = {
-	{"json", 0, NULL,
-		"list, compact, report --live: one JSON document; show, diff: a line each",
+	{"json", 0, NULL, "show, diff: a line each; else one JSON document (report: with --live)",
+		.of = "list, show, diff, compact, report",
 		.at = offsetof(struct log_options, json)},
-	{"from", 0, "N|TIME", "show: begin with entry N, or at TIME (2026-01-31T12:00:00Z)",
+	{"from", 0, "N|TIME", "begin with entry N, or at TIME (2026-01-31T12:00:00Z)", .of = "show",
 		.at = offsetof(struct log_options, from)},
-	{"to", 0, "N|TIME", "show: end with entry N, or at TIME",
+	{"to", 0, "N|TIME", "end with entry N, or at TIME", .of = "show",
 		.at = offsetof(struct log_options, to)},
-	{"output", 'o', "FILE.html", "report: the file to write; -: standard output",
+	{"output", 'o', "FILE.html", "the file to write; -: standard output", .of = "report",
 		.at = offsetof(struct log_options, output)},
-	{"live", 0, NULL, "report: serve the page of a run that goes on, to a browser here",
+	{"live", 0, NULL, "serve the page of a run that goes on, to a browser here", .of = "report",
 		.at = offsetof(struct log_options, live)},
-	{"port", 0, "N", "report --live: the port of 127.0.0.1 (default: any free one)",
-		.at = offsetof(struct log_options, port)},
-	{"force", 0, NULL, "report: replace an existing file",
+	{"port", 0, "N", "with --live: the port of 127.0.0.1 (default: any free one)",
+		.of = "report", .at = offsetof(struct log_options, port)},
+	{"force", 0, NULL, "replace an existing file", .of = "report",
 		.at = offsetof(struct log_options, force)},
 	{0},
 };
@@ -279,9 +279,9 @@ static int do_report(const struct log_options *o, char **v, cloche_err *err)
 
 	if (o->port && (!o->live || !read_number(o->port, UINT16_MAX, &port)))
 		return wrong_usage(err, NULL, "log: --port is a number, for report --live");
-	if (o->live && !o->output)
+	if (o->live && !o->output && !o->force)
 		return log_live(v[0], (uint16_t)port, o->json, err);
-	if (!o->output || o->live)
+	if (!o->output || o->live || o->json)
 		return wrong_usage(
 			err, NULL, "log: usage: cloche log ID report -o FILE.html, or --live");
 	r = open_log(v[0], &log, err);
@@ -365,11 +365,17 @@ static int main_log(void *ctx, const struct operands *operands, cloche_err *err)
 	const char *name = operands->n > 1 ? operands->v[1] : "show";
 	const struct log_options *o = ctx;
 
-	if (operands->n == 0)
-		return log_do_list(o, err);
+	if (operands->n == 0) {
+		int r = options_check_operation(&command_log, operands, "list", err);
+
+		return r < 0 ? r : log_do_list(o, err);
+	}
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
-		if (strcmp(operations[i].name, name) == 0 && operands->n <= operations[i].most)
-			return operations[i].fn(o, operands->v, err);
+		if (strcmp(operations[i].name, name) == 0 && operands->n <= operations[i].most) {
+			int r = options_check_operation(&command_log, operands, name, err);
+
+			return r < 0 ? r : operations[i].fn(o, operands->v, err);
+		}
 	return wrong_usage(err, "\"cloche log --help\" lists the operations",
 		"log: usage: cloche log ID [show|diff A B|report|export DIR|compact|rm]");
 }

@@ -47,17 +47,19 @@ static void net_done(void *ctx)
 }
 
 static const struct option options[] = {
-	{"allowlist", 0, "FILE", "check, set: the rules of this file (repeatable)", add_file},
-	{"allow", 0, "HOST", "check, set: as for cloche run (repeatable)", add_host},
-	{"preset", 0, "NAME", "check, set: as for cloche run (repeatable)", net_add_preset},
-	{"blocked", 0, NULL, "log: only what was refused",
+	{"allowlist", 0, "FILE", "the rules of this file (repeatable)", .of = "check, set",
+		.set = add_file},
+	{"allow", 0, "HOST", "as for cloche run (repeatable)", .of = "check, set", .set = add_host},
+	{"preset", 0, "NAME", "as for cloche run (repeatable)", .of = "check, set",
+		.set = net_add_preset},
+	{"blocked", 0, NULL, "only what was refused", .of = "log",
 		.at = offsetof(struct net_options, blocked)},
-	{"blocked-only", 0, NULL, "suggest: only for what was refused",
+	{"blocked-only", 0, NULL, "only for what was refused", .of = "suggest",
 		.at = offsetof(struct net_options, blocked)},
-	{"follow", 'f', NULL, "log: go on until the sandbox ends; suggest: wait until it has ended",
-		.at = offsetof(struct net_options, follow)},
-	{"quiet", 'q', NULL, "watch: only questions, also for a sandbox that is just beginning",
-		.at = offsetof(struct net_options, quiet)},
+	{"follow", 'f', NULL, "go on until the sandbox ends (suggest: first wait for that)",
+		.of = "log, suggest", .at = offsetof(struct net_options, follow)},
+	{"quiet", 'q', NULL, "only questions, also for a sandbox that is just beginning",
+		.of = "watch", .at = offsetof(struct net_options, quiet)},
 	{"json", 0, NULL, "print JSON (log, watch: lines; else one document)",
 		.at = offsetof(struct net_options, json)},
 	{0},
@@ -301,16 +303,15 @@ static int net_ask(struct net_options *o, char *const *operands, cloche_err *err
 static const struct part {
 	const char *name, *needs, *example;
 	int operands;
-	bool of_rules; /* uses an allowlist */
 	int (*run)(struct net_options *o, char *const *operands, cloche_err *err);
 } parts[] = {
-	{"check", "METHOD and URL", "check GET https://api.github.com/user", 2, true, net_check},
-	{"set", "the ID of a sandbox", "set --allow pypi.org ID", 1, true, net_set},
-	{"allow", "a sandbox and HOST[/PATH]", "allow dev pypi.org", 2, false, net_allow},
-	{"deny", "a sandbox and HOST[/PATH]", "deny dev pypi.org", 2, false, net_deny},
-	{"log", "a sandbox, or the FILE of a log", "log dev", 1, false, net_log},
-	{"suggest", "a sandbox, or the FILE of a log", "suggest dev", 1, false, net_suggest},
-	{"watch", "a sandbox", "watch dev", 1, false, net_ask},
+	{"check", "METHOD and URL", "check GET https://api.github.com/user", 2, net_check},
+	{"set", "the ID of a sandbox", "set --allow pypi.org ID", 1, net_set},
+	{"allow", "a sandbox and HOST[/PATH]", "allow dev pypi.org", 2, net_allow},
+	{"deny", "a sandbox and HOST[/PATH]", "deny dev pypi.org", 2, net_deny},
+	{"log", "a sandbox, or the FILE of a log", "log dev", 1, net_log},
+	{"suggest", "a sandbox, or the FILE of a log", "suggest dev", 1, net_suggest},
+	{"watch", "a sandbox", "watch dev", 1, net_ask},
 };
 
 static const struct part *net_find_part(const struct operands *operands, cloche_err *err)
@@ -331,18 +332,11 @@ static int main_net(void *ctx, const struct operands *operands, cloche_err *err)
 	const struct part *p = net_find_part(operands, err);
 	char example[80];
 
-	if (!p)
+	if (!p || options_check_operation(&command_net, operands, p->name, err) < 0)
 		return -err->code;
 	snprintf(example, sizeof(example), "for example: cloche net %s", p->example);
 	if (operands->n - 1 != p->operands)
 		return wrong_usage(err, example, "net %s: needs %s", p->name, p->needs);
-	if (!p->of_rules && o->list)
-		return wrong_usage(err, example, "net %s: takes no allowlist", p->name);
-	if (p->run != net_log && p->run != net_suggest && (o->blocked || o->follow))
-		return wrong_usage(err, example, "net %s: %s is for logs", p->name,
-			o->blocked ? "--blocked" : "--follow");
-	if (p->run != net_ask && o->quiet)
-		return wrong_usage(err, example, "net %s: --quiet is for watch", p->name);
 	return p->run(o, operands->v + 1, err);
 }
 

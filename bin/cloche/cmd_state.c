@@ -18,10 +18,10 @@ struct state_options {
 };
 
 static const struct option options[] = {
-	{"json", 0, NULL, "get, list, keys: print one JSON document",
+	{"json", 0, NULL, "print one JSON document", .of = "get, list, keys",
 		.at = offsetof(struct state_options, json)},
-	{"null", '0', NULL, "get, list, keys: end each with NUL, and show bytes as they are",
-		.at = offsetof(struct state_options, null_ends)},
+	{"null", '0', NULL, "end each with NUL, and show bytes as they are",
+		.of = "get, list, keys", .at = offsetof(struct state_options, null_ends)},
 	{0},
 };
 
@@ -285,6 +285,9 @@ static int state_run(const struct command *command, const struct operation *all,
 
 	if (!op)
 		return -CLOCHE_E_USAGE;
+	r = options_check_operation(command, operands, op->name, q->err);
+	if (r < 0)
+		return r;
 	q->v = operands->v + 2;
 	q->ok = true;
 	r = cloche_instance_open(operands->v[0], &instance, q->err);

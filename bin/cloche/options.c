@@ -50,6 +50,44 @@ static const char *options_similar(const struct command *c, const char *name, si
 	return best.name;
 }
 
+/* Whether this word is one of those in text, which ", " separates. */
+static bool options_has_word(const char *text, const char *word)
+{
+	for (size_t n; *text; text += n + strspn(text + n, ", ")) {
+		n = strcspn(text, ",");
+		if (strlen(word) == n && strncmp(text, word, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+int options_check_operation(const struct command *command, const struct operands *operands,
+	const char *operation, cloche_err *err)
+{
+	for (size_t i = 0; i < operands->of_operations_n; i++) {
+		const struct option *o = operands->of_operations[i];
+		char hint[128];
+
+		if (options_has_word(o->of, operation))
+			continue;
+		snprintf(hint, sizeof(hint), "--%s is for: %s (\"cloche %s --help\")", o->name,
+			o->of, command->name);
+		return wrong_usage(
+			err, hint, "%s %s: takes no --%s", command->name, operation, o->name);
+	}
+	return 0;
+}
+
+static void options_note(const struct option *o, struct operands *operands)
+{
+	size_t i = 0;
+
+	while (i < operands->of_operations_n && operands->of_operations[i] != o)
+		i++;
+	if (o->of && i == operands->of_operations_n && i < OF_OPERATIONS_MAX)
+		operands->of_operations[operands->of_operations_n++] = o;
+}
+
 static int option_apply(const struct option *o, void *ctx, const char *value, cloche_err *err)
 {
 	void *at = (char *)ctx + o->at;
@@ -67,7 +105,8 @@ static int option_apply(const struct option *o, void *ctx, const char *value, cl
 	return 0;
 }
 
-static int read_long(const struct command *c, int argc, char **argv, int *at, cloche_err *err)
+static int read_long(const struct command *c, int argc, char **argv, int *at,
+	struct operands *operands, cloche_err *err)
 {
 	const char *name = argv[*at] + 2, *equals = strchr(name, '=');
 	size_t n = equals ? (size_t)(equals - name) : strlen(name);
@@ -94,10 +133,12 @@ static int read_long(const struct command *c, int argc, char **argv, int *at, cl
 		if (strcmp(value, "--") == 0)
 			return options_fail(err, c, "a value is missing after --", o->name);
 	}
+	options_note(o, operands);
 	return option_apply(o, c->ctx, value, err);
 }
 
-static int read_letters(const struct command *c, int argc, char **argv, int *at, cloche_err *err)
+static int read_letters(const struct command *c, int argc, char **argv, int *at,
+	struct operands *operands, cloche_err *err)
 {
 	const char *letters = argv[*at] + 1;
 
@@ -116,6 +157,7 @@ static int read_letters(const struct command *c, int argc, char **argv, int *at,
 			value = argv[++*at];
 		else if (o->arg)
 			return options_fail(err, c, "a value is missing after -", letters);
+		options_note(o, operands);
 		r = option_apply(o, c->ctx, value, err);
 		if (r < 0 || value)
 			return r;
@@ -129,6 +171,7 @@ static int options_read(
 {
 	int kept = 1, i; /* operands are collected in argv[1..kept) */
 
+	*ret = (struct operands){.called = argv[0]};
 	for (i = 1; i < argc; i++) {
 		int r;
 
@@ -146,14 +189,16 @@ static int options_read(
 			argv[kept++] = argv[i];
 			continue;
 		}
-		r = (argv[i][1] == '-' ? read_long : read_letters)(command, argc, argv, &i, err);
+		r = (argv[i][1] == '-' ? read_long : read_letters)(
+			command, argc, argv, &i, ret, err);
 		if (r < 0)
 			return r;
 	}
 	while (i < argc)
 		argv[kept++] = argv[i++];
 	argv[kept] = NULL;
-	*ret = (struct operands){.v = argv + 1, .n = kept - 1, .called = argv[0]};
+	ret->v = argv + 1;
+	ret->n = kept - 1;
 	if (command->no_operands && ret->n > 0)
 		return options_fail(err, command, "takes no operand, but was given ", ret->v[0]);
 	return 0;
@@ -216,9 +261,18 @@ static void show_usage(const struct command *c)
 	}
 }
 
+const char *options_text(const struct option *o, char *ret, size_t size)
+{
+	if (!o->of)
+		return o->help;
+	snprintf(ret, size, "%s: %s", o->of, o->help);
+	return ret;
+}
+
 static void show_option(const struct option *o)
 {
-	char left[128], letter[8] = "    ";
+	char left[128], letter[8] = "    ", space[512];
+	const char *text = options_text(o, space, sizeof(space));
 
 	if (o->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", o->letter);
@@ -227,7 +281,7 @@ static void show_option(const struct option *o)
 	printf("%-*s", COLUMN, left);
 	if (strlen(left) >= COLUMN)
 		printf("\n%*s", COLUMN, "");
-	show_text(o->help, strlen(o->help), COLUMN, COLUMN);
+	show_text(text, strlen(text), COLUMN, COLUMN);
 }
 
 /* What most people need of the many options of a sandbox. */
