@@ -126,10 +126,17 @@ static int needs_recursive(const struct copy *c)
 		"cp: %s is a directory", c->from.path);
 }
 
+static int cp_cannot(const struct copy *c, const char *path)
+{
+	return wrong_usage(
+		c->err, NULL, "cp: %s is a socket or a device: it cannot be copied", path);
+}
+
 static void tell_left_out(const cloche_files_moved *moved)
 {
 	if (moved->left_out)
-		say("%llu sockets and devices were left out", (unsigned long long)moved->left_out);
+		say("%llu socket%s or device%s left out", (unsigned long long)moved->left_out,
+			moved->left_out == 1 ? "" : "s", moved->left_out == 1 ? " was" : "s were");
 }
 
 /* Return 1 if a path inside is a directory, 0 if it is something else or (if may_miss) missing. */
@@ -184,6 +191,8 @@ static int copy_in(struct copy *c)
 			"cp: %s is a symbolic link", c->from.path);
 	if (S_ISDIR(st.st_mode) && !c->recursive)
 		return needs_recursive(c);
+	if (c->recursive && (S_ISSOCK(st.st_mode) || S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)))
+		return cp_cannot(c, c->from.path);
 	to = cp_place(c, directory);
 	if (!to)
 		return -c->err->code;
@@ -232,6 +241,9 @@ static int copy_out(struct copy *c)
 		return stream_out(c, is_directory);
 	if (is_directory && !c->recursive)
 		return needs_recursive(c);
+	if (c->recursive && (st.type == CLOCHE_NODE_SOCKET || st.type == CLOCHE_NODE_CHAR_DEVICE ||
+				    st.type == CLOCHE_NODE_BLOCK_DEVICE))
+		return cp_cannot(c, c->from.path);
 	to = cp_place(c, is_host_directory(c->to.path));
 	if (!to)
 		return -c->err->code;

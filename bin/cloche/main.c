@@ -140,11 +140,15 @@ static const struct command command_version = {
 	.run = main_version,
 };
 
-/* name: of a command, or NULL. */
-static int help_of(const char *name)
+/* name: of a command, or NULL; more: the word after it, or NULL. */
+static int help_of(const char *name, const char *more)
 {
 	const struct command *command = name ? command_find(name) : NULL;
 
+	if (name && more) {
+		say("help: one command at a time, but was also given %s", more);
+		return EXIT_CLOCHE;
+	}
 	if (!name) {
 		commands_help();
 		return 0;
@@ -179,7 +183,7 @@ static int main_command(int argc, char **argv)
 	if (!command || strcmp(name, command_word.name) == 0)
 		return command_unknown(name);
 	if (command == &command_help)
-		return help_of(argv[2]);
+		return help_of(argv[2], argc > 3 ? argv[3] : NULL);
 	sandbox_options_prepare(command->name);
 	/* What a shell asks to complete a word nobody sees. */
 	if (command != &command_version && command != &command_completion &&

@@ -40,10 +40,12 @@ int made_read(const cloche_instance *instance, cloche_sandbox **ret, char ***ret
 
 	if (dir < 0)
 		return err_set(err, E_NOT_FOUND, "sandbox %s has gone", instance->id);
-	if (faccessat(dir, RUNDIR_MADE, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_set(err, E_UNSUPPORTED,
-			"it is not known how sandbox %s was made: an older version made it",
+	if (faccessat(dir, RUNDIR_MADE, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+		err_set(err, E_UNSUPPORTED,
+			"only a sandbox of \"cloche create\" can be copied, and %s is none",
 			instance->id);
+		return -E_UNSUPPORTED;
+	}
 	r = fd_read_file(dir, RUNDIR_MADE, &text, err);
 	if (r < 0)
 		return err_wrap(err, r, "read how sandbox %s was made", instance->id);
