@@ -5,10 +5,12 @@
 #include "base/program.h"
 #include "base/strv.h"
 #include "far/kept.h"
+#include "fs/fs.h"
 #include "job/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -103,16 +105,63 @@ static int copies_note(struct far_copies *f, const struct room_spec *spec, size_
 	return copies_note_guards(m, spec, i) < 0 ? err_nomem(err) : 0;
 }
 
+/* Whether the inner mount lies where the outer one shows the same files anyway. */
+static bool copies_is_in_place(
+	const struct room_mount *outer, const struct room_mount *inner, const char *below)
+{
+	const char *at = fs_below(inner->target, outer->target);
+	const char *also = outer->also ? fs_below(inner->target, outer->also) : NULL;
+
+	return below[0] && ((at && strcmp(at, below) == 0) || (also && strcmp(also, below) == 0));
+}
+
+/* Whether the same files, of which a command might change some, are seen by two mounts. */
+static bool copies_overlap(const struct room_mount *outer, const struct room_mount *inner)
+{
+	char around[PATH_MAX], path[PATH_MAX];
+	const char *below;
+
+	if (outer->guard || inner->guard || (outer->ro && inner->ro) ||
+		(inner->ro && inner->found) || fd_path(outer->fd, around) < 0 ||
+		fd_path(inner->fd, path) < 0)
+		return false;
+	below = fs_below(path, around);
+	return below && !copies_is_in_place(outer, inner, below);
+}
+
+/* Each mount has copies of its own, so what changes by one of its paths would not be seen by the
+ * others, as it is on this machine. */
+static int copies_check_apart(const struct room_spec *spec, struct cloche_err *err)
+{
+	for (size_t i = 0; i < spec->mounts_n; i++)
+		for (size_t k = 0; k < spec->mounts_n; k++) {
+			const struct room_mount *outer = &spec->mounts[i],
+						*inner = &spec->mounts[k];
+
+			if (i == k || !copies_overlap(outer, inner))
+				continue;
+			err_set(err, E_UNSUPPORTED,
+				"%s is at %s and a part of what is at %s: a sandbox elsewhere "
+				"would "
+				"have two copies of it",
+				inner->source, inner->target, outer->target);
+			err_hint(err, "mount it once, or both read-only");
+			return -E_UNSUPPORTED;
+		}
+	return 0;
+}
+
 int far_copies_init(struct far_copies *f, const struct room_spec *spec, struct cloche_err *err)
 {
 	uint32_t number = 0;
-	int e = 0;
+	int e;
 
 	*f = (struct far_copies){.mounts = calloc(spec->mounts_n + 1, sizeof(*f->mounts)),
 		.id = strdup(spec->id),
 		.what = strdup(spec->sync ? spec->sync : "all")};
 	if (!f->mounts || !f->id || !f->what)
 		return err_nomem(err);
+	e = copies_check_apart(spec, err);
 	for (size_t i = 0; i < spec->mounts_n && e == 0; i++)
 		if (!spec->mounts[i].guard)
 			e = copies_note(f, spec, i, number++, err);
