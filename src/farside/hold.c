@@ -259,6 +259,9 @@ static int hold_on_kill(struct hold *h, struct str payload)
 		return -EPROTO;
 	if (h->room)
 		(void)h->room->provider->kill(h->room, m.signo, NULL);
+	/* Init, which the signal has stopped too, must go on, as it starts the next processes. */
+	if (h->room && m.signo == SIGSTOP)
+		(void)kill(h->room->pid, SIGCONT);
 	if (m.signo == SIGKILL || m.signo == SIGTERM) {
 		h->is_ending = true;
 		hold_bound_tails(h);
