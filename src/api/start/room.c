@@ -179,9 +179,23 @@ static int add_user(const cloche_sandbox *sb, struct room_spec *ret, struct cloc
 	return user.name[0] ? set_string(&ret->user, user.name, err) : 0;
 }
 
+/* Refuse what would have no effect elsewhere. */
+static int check_elsewhere(const cloche_sandbox *sb, struct cloche_err *err)
+{
+	if (!sandbox_is_elsewhere(sb) || !sb->sync || strcmp(sb->sync, "none") != 0 ||
+		strv_count(sb->tools) == 0)
+		return 0;
+	err_set(err, E_USAGE, "--sync none copies nothing, so a tool of this machine is not there");
+	err_hint(err, "leave out --sync or --tool");
+	return -E_USAGE;
+}
+
 static int add_place(const cloche_sandbox *sb, struct room_spec *ret, struct cloche_err *err)
 {
-	int r = set_string(&ret->place, sb->place, err);
+	int r = check_elsewhere(sb, err);
+
+	if (r == 0)
+		r = set_string(&ret->place, sb->place, err);
 
 	if (r == 0 && sandbox_is_elsewhere(sb) && sb->image)
 		r = set_string(&ret->place_image, sb->image + strlen("image:"), err);

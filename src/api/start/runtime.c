@@ -29,10 +29,11 @@ static const struct {
 /* --- tools --- */
 
 /* Ignore a tool that is not found: runtime_prepare() reports it, and also finds one that was
- * mounted by hand. */
+ * mounted by hand. Another machine has its own. */
 static int add_tool(cloche_sandbox *sb, const char *tool, struct cloche_err *err)
 {
-	int r = sb->root == ROOM_ROOT_HOST ? sandbox_add_tool(sb, tool, err) : 0;
+	bool here = sb->root == ROOM_ROOT_HOST && !sandbox_is_elsewhere(sb);
+	int r = here ? sandbox_add_tool(sb, tool, err) : 0;
 
 	if (r != -E_NOT_FOUND)
 		return r;
@@ -111,7 +112,8 @@ static int try_line(struct client *c, const char *line, struct buf *words, bool 
 /* What helps if a program is not in the sandbox. */
 static const char *remedy(const cloche_sandbox *sb)
 {
-	return sb->root == ROOM_ROOT_IMAGE ? "use an image that has it"
+	return sb->image                   ? "use an image that has it"
+	       : sandbox_is_elsewhere(sb)  ? "install it there"
 	       : sb->root == ROOM_ROOT_DIR ? "install it in the root"
 					   : "install it on this machine";
 }
@@ -153,8 +155,7 @@ static int check_package_manager(struct client *c, const cloche_sandbox *sb, str
 	err_set(err, E_UNSUPPORTED, "there is no %s in the sandbox", sb->package_manager);
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
 		if (strcmp(hints[i].name, sb->package_manager) == 0)
-			err_hint(err, sb->root == ROOM_ROOT_IMAGE ? "%s" : "%s (%s)", remedy(sb),
-				hints[i].how);
+			err_hint(err, sb->image ? "%s" : "%s (%s)", remedy(sb), hints[i].how);
 	return -E_UNSUPPORTED;
 }
 
