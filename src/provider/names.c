@@ -62,7 +62,7 @@ bool provider_asks_service(const char *name)
 bool provider_is_elsewhere(const char *name)
 {
 	return strcmp(name, "ssh") == 0 || strcmp(name, "kubernetes") == 0 ||
-	       strcmp(name, "e2b") == 0;
+	       provider_asks_service(name);
 }
 
 static const char *find_in(const char *const *names, size_t n, const char *name)

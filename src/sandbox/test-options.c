@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static cloche_err err;
@@ -215,7 +216,8 @@ static void test_repeated(void)
 /* Whose image it is depends on where the sandbox is made, whichever is said first. */
 static void test_images_elsewhere(void)
 {
-	static const char *const elsewhere[][2] = {{"provider", "kubernetes"}, {"place", "there"}};
+	static const char *const elsewhere[][2] = {
+		{"provider", "kubernetes"}, {"provider", "cloudflare"}, {"place", "there"}};
 	char dir[TAP_DIR_BYTES];
 
 	tap_dir(dir);
@@ -229,7 +231,7 @@ static void test_images_elsewhere(void)
 		must(cloche_sandbox_set(sb, elsewhere[i][0], elsewhere[i][1], &err) == 0);
 		check_int(cloche_sandbox_set(sb, "root", "image:x.test/not:here", &err), 0);
 		check_z(sb->image, "image:x.test/not:here");
-		if (i == 0)
+		if (strcmp(elsewhere[i][0], "provider") == 0)
 			check_int(cloche_sandbox_set(sb, "provider", "podman", &err), -E_NOT_FOUND);
 		else
 			check_int(cloche_sandbox_set(sb, "place", NULL, &err), -E_NOT_FOUND);
@@ -240,7 +242,8 @@ static void test_images_elsewhere(void)
 /* Nor are this machine's programs brought there. */
 static void test_commands_elsewhere(void)
 {
-	static const char *const elsewhere[][2] = {{"provider", "kubernetes"}, {"place", "there"}};
+	static const char *const elsewhere[][2] = {
+		{"provider", "kubernetes"}, {"provider", "cloudflare"}, {"place", "there"}};
 	char dir[TAP_DIR_BYTES], command[TAP_DIR_BYTES + 8];
 
 	tap_dir(dir);
