@@ -105,14 +105,23 @@ static int copies_note(struct far_copies *f, const struct room_spec *spec, size_
 	return copies_note_guards(m, spec, i) < 0 ? err_nomem(err) : 0;
 }
 
-/* Whether the inner mount lies where the outer one shows the same files anyway. */
+/* Whether the inner mount lies where the outer one would show the same files anyway. */
 static bool copies_is_in_place(
 	const struct room_mount *outer, const struct room_mount *inner, const char *below)
 {
 	const char *at = fs_below(inner->target, outer->target);
 	const char *also = outer->also ? fs_below(inner->target, outer->also) : NULL;
 
-	return below[0] && ((at && strcmp(at, below) == 0) || (also && strcmp(also, below) == 0));
+	return (at && strcmp(at, below) == 0) || (also && strcmp(also, below) == 0);
+}
+
+/* Whether nobody expects the mount to follow what changes: a tool that was found, or a file, which
+ * is copied once. */
+static bool copies_stays(const struct room_mount *m)
+{
+	struct stat st;
+
+	return m->ro && (m->found || (fstat(m->fd, &st) == 0 && S_ISREG(st.st_mode)));
 }
 
 /* Whether the same files, of which a command might change some, are seen by two mounts. */
@@ -121,9 +130,8 @@ static bool copies_overlap(const struct room_mount *outer, const struct room_mou
 	char around[PATH_MAX], path[PATH_MAX];
 	const char *below;
 
-	if (outer->guard || inner->guard || (outer->ro && inner->ro) ||
-		(inner->ro && inner->found) || fd_path(outer->fd, around) < 0 ||
-		fd_path(inner->fd, path) < 0)
+	if (outer->guard || inner->guard || (outer->ro && inner->ro) || copies_stays(inner) ||
+		fd_path(outer->fd, around) < 0 || fd_path(inner->fd, path) < 0)
 		return false;
 	below = fs_below(path, around);
 	return below && !copies_is_in_place(outer, inner, below);
