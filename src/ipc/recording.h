@@ -9,7 +9,8 @@
  * and answers with READY. A later LOOK scans them again, if others have put changes of files on
  * record since. The recorder records an EVENT as it is. After ENDED it scans the trees again,
  * records the changes, then the output of the command and the event, and answers with DONE. END
- * does the same a last time; the only answer is the end of the channel.
+ * does the same a last time; the only answer is the end of the channel. A tree of which the room
+ * has a copy is scanned for the first LOOK and for END alone.
  *
  * TROUBLE may come at any time: something could not be recorded, and why. */
 
@@ -62,8 +63,9 @@ MESSAGE(recording, begin, RECORDING_BEGIN, RECORDING_BEGIN_FIELDS);
 
 #define RECORDING_TREE_FIELDS(F)                                                                   \
 	F(STR, path, .max = RECORDING_MAX_PATH) /* path in the room */                             \
-	F(BOOL, layer) /* upper layer of an overlay: a device 0/0 hides the file below */          \
-	F(BOOL, noted) /* files that exist at the start are not recorded */
+	F(BOOL, layer)  /* upper layer of an overlay: a device 0/0 hides the file below */         \
+	F(BOOL, noted)  /* files that exist at the start are not recorded */                       \
+	F(BOOL, copied) /* the room has a copy, which comes back when it is over */
 MESSAGE_WITH_FD(recording, tree, RECORDING_TREE, RECORDING_TREE_FIELDS);
 
 /* A file that the room does not get: it is not looked at. */

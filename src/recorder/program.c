@@ -19,6 +19,8 @@ struct program {
 	struct chan chan;
 	struct recorder r;
 	bool begun, ended;
+	bool copied;       /* a tree is */
+	unsigned commands; /* that have ended */
 };
 
 static const enum state_op_kind kinds[] = {[RECORDING_SANDBOX_START] = STATE_SANDBOX_START,
@@ -61,7 +63,9 @@ static bool add_tree(struct program *p, struct chan_frame *f, struct cloche_err 
 	if (!recording_get_tree(f->payload, &m) || f->fds_n != 1 ||
 		p->r.trees_n == RECORDER_MAX_TREES)
 		return false;
-	*t = (struct recorder_tree){.fd = TAKE_FD(f->fds[0]), .layer = m.layer, .noted = m.noted};
+	*t = (struct recorder_tree){
+		.fd = TAKE_FD(f->fds[0]), .layer = m.layer, .noted = m.noted, .copied = m.copied};
+	p->copied |= m.copied;
 	t->path = str_dup(m.path);
 	if (t->path)
 		p->r.trees_n++;
@@ -87,8 +91,9 @@ static bool event(struct program *p, struct chan_frame *f, struct cloche_err *er
 
 	if (!recording_get_event(f->payload, &m))
 		return false;
-	p->ended = last;
-	p->r.exec = last ? p->r.exec : 0;
+	p->ended = p->r.last = last;
+	/* All that has changed in copies is found now, and not which command did it. */
+	p->r.exec = last && (!p->copied || p->commands <= 1) ? p->r.exec : 0;
 	(void)!recorder_take(
 		&p->r, kinds[m.kind], m.args, -1, last ? RECORDER_LOOK : RECORDER_NO_LOOK, err);
 	return true;
@@ -101,6 +106,7 @@ static bool ended(struct program *p, struct chan_frame *f, struct cloche_err *er
 	if (!recording_get_ended(f->payload, &m) || f->fds_n > 1)
 		return false;
 	p->r.exec = m.exec;
+	p->commands++;
 	(void)!recorder_take(
 		&p->r, STATE_EXEC_END, m.members, f->fds_n ? f->fds[0] : -1, RECORDER_LOOK, err);
 	return recording_send_done(&p->chan, &(struct recording_done){m.number}) == 0;

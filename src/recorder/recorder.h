@@ -54,7 +54,7 @@ struct seen {
 
 struct recorder_tree {
 	int fd; /* owned, O_PATH */
-	bool layer, noted;
+	bool layer, noted, copied;
 	char *path; /* in the room; "" for the root */
 	struct dirnames names;
 	struct sight sight;
@@ -87,6 +87,7 @@ struct recorder {
 	bool told_files;       /* others have recorded changes of files since the last turn */
 	uint64_t changed_usec; /* change time of what is looked at; 0: not known */
 	uint32_t exec;         /* the command whose changes are found; 0: there from the start */
+	bool last;             /* the room is over */
 	bool quiet;            /* the tree's first state is only noted, not recorded */
 	bool overfull;         /* there are too many files to know them all */
 	bool overfull_told;

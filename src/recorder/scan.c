@@ -517,6 +517,18 @@ static int note_overfull(struct recorder *r, struct cloche_err *err)
 	return e;
 }
 
+/* Until the room is over, the files of which it has a copy are not what it has. What was seen of
+ * them counts as unchanged. */
+static bool scan_is_due(struct recorder *r, uint32_t index)
+{
+	struct recorder_tree *t = &r->trees[index];
+
+	if (!t->copied || r->turn == 1 || r->last)
+		return true;
+	t->sight.blind = r->turn;
+	return false;
+}
+
 int scan_trees(struct recorder *r, struct cloche_err *err)
 {
 	bool first = r->turn == 0;
@@ -528,7 +540,7 @@ int scan_trees(struct recorder *r, struct cloche_err *err)
 	r->looked_nsec = clock_real_usec() * 1000;
 	for (uint32_t i = 0; e == 0 && i < r->trees_n; i++) {
 		r->quiet = first && r->trees[i].noted;
-		e = scan_tree(r, i, err);
+		e = scan_is_due(r, i) ? scan_tree(r, i, err) : 0;
 	}
 	r->quiet = false;
 	/* After an incomplete walk, missing files may still exist. */

@@ -35,6 +35,32 @@ static void test_changes(void)
 	teardown(&f);
 }
 
+/* A room with a copy of the files: they are looked at before it and after it. */
+static void test_copied(void)
+{
+	struct fixture f;
+
+	setup(&f);
+	f.r.trees[0].copied = true;
+	put(f.ws, "a", "one");
+	look(&f, 0);
+	check_entries(&f, 0, "fs.write /w/a\n");
+	/* In the room's copy. */
+	record(&f, STATE_FS_WRITE, "/w/new", "text");
+	put(f.ws, "a", "of the person's");
+	look(&f, 1);
+	check_entries(&f, 1, "");
+	look(&f, 2);
+	check_entries(&f, 2, "");
+	put(f.ws, "new", "text");
+	put(f.ws, "other", "");
+	must(unlinkat(f.ws, "a", 0) == 0);
+	f.r.last = true;
+	look(&f, 3);
+	check_entries(&f, 3, "fs.write /w/other\nfs.delete /w/a\n");
+	teardown(&f);
+}
+
 /* Wait until the times of what was changed tell that it was not changed again. */
 static void wait_for_times(void)
 {
@@ -423,6 +449,7 @@ int main(void)
 {
 	testing_begin();
 	run_test(test_changes);
+	run_test(test_copied);
 	run_test(test_names);
 	run_test(test_at_once);
 	run_test(test_from_outside);

@@ -331,16 +331,15 @@ int recording_start(struct supervisor *s, const int dirs[2], struct cloche_err *
 	return e < 0 ? err_sys(err, -e, "watch cloche-recorder") : 0;
 }
 
-static int add_tree(struct supervisor *s, const char *path, int fd, bool layer, bool noted,
-	struct cloche_err *err)
+static int add_tree(
+	struct supervisor *s, const struct recording_tree *m, int fd, struct cloche_err *err)
 {
-	struct recording_tree m = {.path = str_from(path), .layer = layer, .noted = noted};
-	int r = recording_send_tree(&s->recording.conn.chan, &m, fd);
+	int r = recording_send_tree(&s->recording.conn.chan, m, fd);
 
 	/* Only few descriptors may be queued in a channel. */
 	if (r == 0)
 		r = chan_flush_wait(&s->recording.conn.chan, -1);
-	return r < 0 ? err_sys(err, -r, "tell the recorder of %s", path) : 0;
+	return r < 0 ? err_sys(err, -r, "tell the recorder of %.*s", STR_FMT(m->path)) : 0;
 }
 
 static int hide_file(struct supervisor *s, const struct room_mount *m, struct cloche_err *err)
@@ -354,16 +353,19 @@ static int hide_file(struct supervisor *s, const struct room_mount *m, struct cl
 /* Add the layer with the changes of the root, the writable mounts, and what is hidden there. */
 static int add_trees(struct supervisor *s, struct cloche_err *err)
 {
+	struct recording_tree tree = {.path = STR(""), .layer = true, .noted = !s->spec.keep_dir};
 	int upper, lower, r = 0;
 
 	if (room_layers(s->room, &upper, &lower, NULL) == 0)
-		r = add_tree(s, "", upper, true, !s->spec.keep_dir, err);
+		r = add_tree(s, &tree, upper, err);
+	tree = (struct recording_tree){.copied = s->room->provider->sync != NULL};
 	for (size_t i = 0; r == 0 && i < s->spec.mounts_n; i++) {
 		const struct room_mount *m = &s->spec.mounts[i];
 		struct stat st;
 
+		tree.path = str_from(m->target);
 		if (!m->ro && !m->guard && fstat(m->fd, &st) == 0 && S_ISDIR(st.st_mode))
-			r = add_tree(s, m->target, m->fd, false, false, err);
+			r = add_tree(s, &tree, m->fd, err);
 		else if (m->hidden)
 			r = hide_file(s, m, err);
 	}
