@@ -182,8 +182,17 @@ static int add_user(const cloche_sandbox *sb, struct room_spec *ret, struct cloc
 /* Refuse what would have no effect elsewhere. */
 static int check_elsewhere(const cloche_sandbox *sb, struct cloche_err *err)
 {
-	if (!sandbox_is_elsewhere(sb) || !sb->sync || strcmp(sb->sync, "none") != 0 ||
-		strv_count(sb->tools) == 0)
+	if (!sandbox_is_elsewhere(sb))
+		return 0;
+	if (sb->image && sb->pull && strcmp(sb->pull, "missing") != 0) {
+		err_set(err, E_USAGE,
+			"--pull %s: a sandbox elsewhere has the images of its place, which gets "
+			"them as it is set up to",
+			sb->pull);
+		err_hint(err, "leave --pull out, and pull or remove the image there");
+		return -E_USAGE;
+	}
+	if (!sb->sync || strcmp(sb->sync, "none") != 0 || strv_count(sb->tools) == 0)
 		return 0;
 	err_set(err, E_USAGE, "--sync none copies nothing, so a tool of this machine is not there");
 	err_hint(err, "leave out --sync or --tool");
