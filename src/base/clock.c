@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/macro.h"
 
 #include <string.h>
 #include <time.h>
@@ -10,6 +11,11 @@ static uint64_t now(clockid_t id)
 
 	clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000;
+}
+
+uint64_t clock_usec_of_msec(uint64_t msec)
+{
+	return MIN(msec, (uint64_t)INT64_MAX / 4 / USEC_PER_MSEC) * USEC_PER_MSEC;
 }
 
 uint64_t clock_mono_usec(void)

@@ -9,6 +9,9 @@
 #define USEC_PER_MSEC 1000ULL
 #define USEC_INFINITY UINT64_MAX
 
+/* So many milliseconds, but no more than 70,000 years: that can be added to any time. */
+uint64_t clock_usec_of_msec(uint64_t msec);
+
 uint64_t clock_mono_usec(void);
 uint64_t clock_real_usec(void);
 /* Write "2026-11-21T21:30:34Z" (utc), or with ".123456+00:00" at the end as Python's isoformat

@@ -38,9 +38,19 @@ static void moves_forward(void)
 	check(clock_real_usec() > 1700000000 * USEC_PER_SEC);
 }
 
+static void no_time_is_too_long(void)
+{
+	check(clock_usec_of_msec(0) == 0);
+	check(clock_usec_of_msec(1500) == 1500000);
+	check(clock_usec_of_msec(UINT64_MAX) == clock_usec_of_msec(UINT64_MAX / 1000 + 2));
+	check(clock_real_usec() + clock_usec_of_msec(UINT64_MAX) < INT64_MAX);
+	check(clock_usec_of_msec(UINT64_MAX) / USEC_PER_SEC / 86400 / 366 > 70000);
+}
+
 int main(void)
 {
 	run_test(formats);
 	run_test(moves_forward);
+	run_test(no_time_is_too_long);
 	return tap_done();
 }

@@ -191,6 +191,13 @@ static bool job_is_due(struct cloche_job *job)
 	return n != 0;
 }
 
+/* The timer leaves the set, as whoever cancels the job later makes it fire. */
+static void job_end(struct job *j)
+{
+	job_drop_stack(j);
+	(void)epoll_ctl(j->base.epoll_fd, EPOLL_CTL_DEL, j->base.timer_fd, NULL);
+}
+
 /* Let the job run until it waits or has ended. */
 static void job_advance(struct job *j)
 {
@@ -203,10 +210,8 @@ static void job_advance(struct job *j)
 		if (j->base.call)
 			j->base.call(j->base.call_arg);
 	} while (j->base.call);
-	if (j->ended) {
-		job_drop_stack(j);
-		job_set_timer(&j->base, USEC_INFINITY);
-	}
+	if (j->ended)
+		job_end(j);
 }
 
 int cloche_job_dispatch(cloche_job *job, cloche_err *err)
@@ -220,8 +225,7 @@ int cloche_job_dispatch(cloche_job *job, cloche_err *err)
 	if (!j->ended && !j->began && atomic_load(&job->cancelled)) {
 		j->ended = true;
 		j->result = err_set(&j->err, E_CANCELLED, "cancelled before it began");
-		job_drop_stack(j);
-		job_set_timer(job, USEC_INFINITY);
+		job_end(j);
 	} else if (!j->ended && job_is_due(job)) {
 		j->began = j->under_way = true;
 		job->rest = WAITS_A_DISPATCH;

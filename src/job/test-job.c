@@ -705,6 +705,30 @@ static int block_job(void *user, cloche_err *err)
 	return 0;
 }
 
+static int end_at_once(void *user, cloche_err *err)
+{
+	return 0;
+}
+
+static void test_an_ended_job_is_not_readable(void)
+{
+	cloche_job *job = start(end_at_once, NULL);
+
+	check_int(finish(job, NULL), 0);
+	check(!is_due(job));
+	/* Whoever cancels it may not know yet that it has ended. */
+	cloche_job_cancel(job);
+	check(!is_due(job));
+	check_int(cloche_job_dispatch(job, NULL), 0);
+	cloche_job_free(job);
+	job = start(end_at_once, NULL);
+	cloche_job_cancel(job);
+	check_int(cloche_job_dispatch(job, NULL), -CLOCHE_E_CANCELLED);
+	cloche_job_cancel(job);
+	check(!is_due(job));
+	cloche_job_free(job);
+}
+
 static void test_each_job_has_its_signal_mask(void)
 {
 	cloche_job *job;
@@ -855,6 +879,7 @@ int main(void)
 	run_test(test_a_job_may_drive_another);
 	run_test(test_cancelling);
 	run_test(test_another_thread_may_cancel);
+	run_test(test_an_ended_job_is_not_readable);
 	run_test(test_each_job_has_its_signal_mask);
 	run_test(test_a_job_needs_two_descriptors_and_leaves_none);
 	return tap_done();

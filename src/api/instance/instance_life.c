@@ -164,7 +164,7 @@ static bool life_is_over(const cloche_instance *instance)
 int cloche_instance_stop(const cloche_instance *instance, uint64_t grace_ms, cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
-	uint64_t grace = MIN(grace_ms, (uint64_t)INT64_MAX / 4 / USEC_PER_MSEC) * USEC_PER_MSEC;
+	uint64_t grace = clock_usec_of_msec(grace_ms);
 	struct client *client = NULL;
 	int r = instance_open_entry(instance, &entry, err);
 

@@ -131,6 +131,13 @@ static void test_a_command_has_its_own_settings(void)
 	check(cloche_run_result(run)->timed_out);
 	check_int(cloche_run_result(run)->exit_code, 124);
 	cloche_run_free(run);
+	/* A time that nobody sees the end of: in microseconds this is more than 64 bits. */
+	run = new_run("sleep .1");
+	o.timeout_ms = UINT64_MAX / 1000 + 2;
+	check_int(cloche_run_set_options(run, &o, &err), 0);
+	check_int(cloche_run_execute(run, &err), 0);
+	check_int(cloche_run_result(run)->exit_code, 0);
+	cloche_run_free(run);
 }
 
 static void *one_of_many(void *user)
@@ -291,6 +298,8 @@ static void test_a_command_is_joined(void)
 	/* Again, after its end, the last bytes alone. */
 	must(cloche_run_new_joining(box, number, &run, &err) == 0);
 	o.stdin_data = NULL;
+	o.log_tail = 2;
+	must(cloche_run_set_options(run, &o, &err) == 0);
 	o.log_tail = 5;
 	must(cloche_run_set_options(run, &o, &err) == 0);
 	check_int(cloche_run_execute(run, &err), 0);

@@ -200,7 +200,7 @@ static int add_labels(
 	r = sandbox_add_label(sb, text, err);
 	pthread_mutex_lock(&m->lock);
 	snprintf(text, sizeof(text), INSTANCE_LABEL_LIFETIME "=%llu",
-		(unsigned long long)(m->lifetime_ms + 999) / 1000);
+		(unsigned long long)(m->lifetime_ms / 1000 + (m->lifetime_ms % 1000 > 0)));
 	pthread_mutex_unlock(&m->lock);
 	if (r == 0)
 		r = sandbox_add_label(sb, text, err);

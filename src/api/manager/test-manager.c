@@ -56,6 +56,13 @@ static void what_is_made_is_tracked_until_it_is_destroyed(void)
 	check_int(count(m), 0);
 	check(is_gone(id));
 	check_int(cloche_manager_destroy(m, id, &err), -CLOCHE_E_NOT_FOUND);
+	/* For ever, in words of a program that does not know of UINT64_MAX's meaning. */
+	set_lifetime(m, UINT64_MAX - 1);
+	must(cloche_manager_create(m, cloche_manager_defaults(m), NULL, 0, &i, &err) == 0);
+	must(cloche_instance_refresh(i, &err) == 0);
+	check_z(cloche_instance_label(i, "cloche.lifetime"), "18446744073709552");
+	must(cloche_manager_destroy(m, cloche_instance_id(i), &err) == 0);
+	cloche_instance_free(i);
 	cloche_manager_close(m);
 }
 

@@ -214,7 +214,8 @@ int cloche_run_set_options(cloche_run *run, const cloche_run_options *options, c
 		run_set_keys(run, o.detach_keys);
 	run->detached |= o.detached;
 	run->keep_input |= o.keep_input;
-	run->log_tail = MIN(run->log_tail, o.log_tail);
+	if (o.log_tail != CLOCHE_RUN_UNCHANGED)
+		run->log_tail = o.log_tail;
 	return 0;
 }
 

@@ -198,7 +198,7 @@ static int join_when_free(cloche_run *run, struct client_result *ret, struct clo
 		int r;
 
 		if (run->timeout_ms > 0)
-			set_timer(run, run->timeout_ms * USEC_PER_MSEC, on_timeout);
+			set_timer(run, clock_usec_of_msec(run->timeout_ms), on_timeout);
 		r = client_exec(client_of(run), &what, &run->io, ret, err);
 		if (r != -E_BUSY || clock_mono_usec() >= until)
 			return r;

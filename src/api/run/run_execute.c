@@ -196,9 +196,9 @@ int run_make_spec(cloche_run *run, struct exec_spec *ret, struct cloche_err *err
 	ret->unset = TAKE_PTR(unset);
 	ret->defaults = TAKE_PTR(defaults);
 	if (run->has_timeout)
-		ret->timeout_usec = run->timeout_ms * USEC_PER_MSEC;
+		ret->timeout_usec = clock_usec_of_msec(run->timeout_ms);
 	else if (run->sb)
-		ret->timeout_usec = run->sb->timeout_ms * USEC_PER_MSEC;
+		ret->timeout_usec = clock_usec_of_msec(run->sb->timeout_ms);
 	ret->has_user = run->has_user;
 	ret->uid = run->uid;
 	ret->gid = run->gid;

@@ -208,7 +208,7 @@ static int add_place(const cloche_sandbox *sb, struct room_spec *ret, struct clo
 
 	if (r == 0 && sandbox_is_elsewhere(sb) && sb->image)
 		r = set_string(&ret->place_image, sb->image + strlen("image:"), err);
-	ret->far_usec = sb->far_timeout_ms * USEC_PER_MSEC;
+	ret->far_usec = clock_usec_of_msec(sb->far_timeout_ms);
 	return r < 0 ? r : set_string(&ret->sync, sb->sync, err);
 }
 
@@ -272,8 +272,8 @@ static int describe_start(const cloche_sandbox *sb, const struct room_spec *room
 	m->has_user = !room->own_user;
 	m->uid = room->uid;
 	m->gid = room->gid;
-	m->timeout_usec = sb->ttl_ms * USEC_PER_MSEC;
-	m->exec_timeout_usec = sb->timeout_ms * USEC_PER_MSEC;
+	m->timeout_usec = clock_usec_of_msec(sb->ttl_ms);
+	m->exec_timeout_usec = clock_usec_of_msec(sb->timeout_ms);
 	if (room_make_env(sb, &m->env) < 0 || strv_copy(sb->labels, &m->labels) < 0)
 		return err_nomem(err);
 	return set_string(&m->cwd, sandbox_workdir(sb), err);
