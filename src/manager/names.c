@@ -46,7 +46,8 @@ static int read_link(int names, const char *name, char ret_id[RUNDIR_ID_BYTES + 
 static bool is_held(int base, const char *id)
 {
 	struct sandbox_entry e;
-	bool held = sandbox_open(base, id, &e, NULL) == 0 && e.life != SANDBOX_CRASHED;
+	int r = sandbox_open(base, id, &e, NULL);
+	bool held = r == 0 ? e.life != SANDBOX_CRASHED : r != -E_NOT_FOUND;
 
 	sandbox_entry_done(&e);
 	return held;

@@ -29,6 +29,13 @@ enum {
 	PATIENCE_END_MS = 3000     /* for a supervisor that is ending */
 };
 
+/* Return whether the errno of a call that failed tells of this process and not of the file: who
+ * takes that for the file's absence removes what is in use. */
+static bool is_shortage(int errnum)
+{
+	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM;
+}
+
 void sandbox_entry_done(struct sandbox_entry *e)
 {
 	e->dir = fd_close(e->dir);
@@ -51,12 +58,18 @@ void manager_remove_dir(int base, int dir, const char *name)
 int manager_reap(int dir, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(MAX_OWNED);
+	struct cloche_err own = CLOCHE_ERR_INIT;
 	const struct provider *p;
 	struct str text;
 	size_t n;
 	int r;
 
-	if (fd_read_file(dir, RUNDIR_OWNED, &b, NULL) < 0)
+	r = fd_read_file(dir, RUNDIR_OWNED, &b, &own);
+	if (r < 0 && is_shortage(own.sys_errno)) {
+		err_set(err, own.code, "%s", own.message);
+		return r;
+	}
+	if (r < 0)
 		return 0;
 	text = buf_str(&b);
 	n = str_chr(text, '\n');
@@ -76,25 +89,38 @@ void manager_tidy(int dir)
 	unlinkat(dir, RUNDIR_MADE, 0);
 }
 
-static bool has_ended_in_order(int dir)
+/* Return 1 or 0, or -errno if that could not be seen. */
+static int has_ended_in_order(int dir)
 {
 	_cleanup_fd_ int fd =
 		openat(dir, RUNDIR_RECORD, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char text[sizeof(RECORD_ENDED) - 1];
 
+	if (fd < 0 && is_shortage(errno))
+		return -errno;
 	return fd >= 0 && read(fd, text, sizeof(text)) == (ssize_t)sizeof(text) &&
 	       memcmp(text, RECORD_ENDED, sizeof(text)) == 0;
 }
 
-/* Open a directory that is ours, or return -1. */
+/* Open a directory that is ours. Return -ENOENT if there is none, or another -errno if that could
+ * not be seen. */
 static int open_dir(int base, const char *name)
 {
 	_cleanup_fd_ int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
+	if (fd < 0 && is_shortage(errno))
+		return -errno;
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid())
-		return -1;
+		return -ENOENT;
 	return TAKE_FD(fd);
+}
+
+static int sandbox_open_failed(const char *id, int errnum, struct cloche_err *err)
+{
+	if (errnum == ENOENT)
+		return err_set(err, E_NOT_FOUND, "there is no sandbox \"%.100s\"", id);
+	return err_sys(err, errnum, "open sandbox %.100s", id);
 }
 
 /* Return the lock's descriptor if it could be taken this way; else -1 with errno: EWOULDBLOCK if
@@ -111,16 +137,23 @@ static int try_lock(int dir, int how)
 int sandbox_open(int base, const char *id, struct sandbox_entry *ret, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = -1, lock = -1;
+	int r;
 
 	*ret = SANDBOX_ENTRY_INIT;
-	dir = rundir_is_id(str_from(id)) ? open_dir(base, id) : -1;
+	dir = rundir_is_id(str_from(id)) ? open_dir(base, id) : -ENOENT;
 	if (dir < 0)
-		return err_set(err, E_NOT_FOUND, "there is no sandbox %s", id);
+		return sandbox_open_failed(id, -dir, err);
 	lock = try_lock(dir, LOCK_SH);
-	if (lock < 0 && errno == EWOULDBLOCK)
+	if (lock < 0 && is_shortage(errno))
+		return sandbox_open_failed(id, errno, err);
+	if (lock < 0 && errno == EWOULDBLOCK) {
 		ret->life = SANDBOX_LIVE;
-	else
-		ret->life = has_ended_in_order(dir) ? SANDBOX_ENDED : SANDBOX_CRASHED;
+	} else {
+		r = has_ended_in_order(dir);
+		if (r < 0)
+			return sandbox_open_failed(id, -r, err);
+		ret->life = r > 0 ? SANDBOX_ENDED : SANDBOX_CRASHED;
+	}
 	memcpy(ret->id, id, RUNDIR_ID_BYTES + 1);
 	ret->dir = TAKE_FD(dir);
 	return 0;
@@ -206,7 +239,7 @@ int sandbox_resolve(
 		return find_beginning(base, text, ret_id, err);
 	dir = open_dir(base, id);
 	if (dir < 0)
-		return err_set(err, E_NOT_FOUND, "there is no sandbox \"%.100s\"", text);
+		return sandbox_open_failed(text, -dir, err);
 	memcpy(ret_id, id, sizeof(id));
 	return 0;
 }
@@ -240,7 +273,7 @@ int sandbox_watch(int base, const char *id)
  * record is removed early. */
 static bool is_going(int dir)
 {
-	return has_ended_in_order(dir) ||
+	return has_ended_in_order(dir) > 0 ||
 	       faccessat(dir, RUNDIR_RECORD, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
@@ -248,9 +281,12 @@ int sandbox_await_end(int base, const char *id, int watch, int timeout_ms)
 {
 	_cleanup_fd_ int dir = open_dir(base, id), lock = -1;
 
-	if (dir >= 0)
-		lock = openat(dir, RUNDIR_LOCK, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return lock < 0 ? 0 : job_lock_within(lock, LOCK_SH, timeout_ms, watch);
+	if (dir < 0)
+		return dir == -ENOENT ? 0 : dir;
+	lock = openat(dir, RUNDIR_LOCK, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (lock < 0)
+		return is_shortage(errno) ? -errno : 0;
+	return job_lock_within(lock, LOCK_SH, timeout_ms, watch);
 }
 
 /* Wait for processes that only look, and longer for a sandbox that is ending. Return the lock's
@@ -280,11 +316,11 @@ static int remove_locked(int base, int dir, const char *id, struct cloche_err *e
 
 int sandbox_remove(int base, const char *id, struct cloche_err *err)
 {
-	_cleanup_fd_ int dir = rundir_is_id(str_from(id)) ? open_dir(base, id) : -1, lock = -1;
+	_cleanup_fd_ int dir = rundir_is_id(str_from(id)) ? open_dir(base, id) : -ENOENT, lock = -1;
 	int r, looked;
 
 	if (dir < 0)
-		return 0;
+		return dir == -ENOENT ? 0 : sandbox_open_failed(id, -dir, err);
 	lock = lock_alone(dir);
 	if (lock == -EWOULDBLOCK)
 		return err_set(err, E_BUSY, "sandbox %s runs", id);
@@ -294,6 +330,9 @@ int sandbox_remove(int base, const char *id, struct cloche_err *err)
 	/* The user wants it removed, and is told what could not be. */
 	r = manager_reap(dir, err);
 	looked = remove_locked(base, dir, id, r < 0 ? NULL : err);
+	if (r == 0 && looked == 0 && faccessat(base, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return err_set(
+			err, E_SYSTEM, "sandbox %s: not all of its files could be removed", id);
 	return r < 0 ? r : looked;
 }
 
@@ -302,6 +341,7 @@ static bool sweep_one(int base, const char *id, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = open_dir(base, id), lock = -1;
 	struct stat st;
+	int r;
 
 	if (dir < 0)
 		return false;
@@ -315,7 +355,10 @@ static bool sweep_one(int base, const char *id, struct cloche_err *err)
 	/* The previous holder may have removed it. */
 	if (fstat(lock, &st) < 0 || st.st_nlink == 0)
 		return false;
-	if (has_ended_in_order(dir)) {
+	r = has_ended_in_order(dir);
+	if (r < 0)
+		return false;
+	if (r > 0) {
 		(void)!manager_reap(dir, err);
 		manager_tidy(dir);
 		return false;
@@ -367,7 +410,7 @@ static void look_one(int base, const char *id, sandboxes_failed_fn failed, void 
 		return;
 	dir = open_dir(base, id);
 	lock = dir < 0 ? -1 : try_lock(dir, LOCK_EX);
-	if (lock >= 0 && !has_ended_in_order(dir) && looks_after_crash(base, dir, id, &err) < 0)
+	if (lock >= 0 && has_ended_in_order(dir) == 0 && looks_after_crash(base, dir, id, &err) < 0)
 		failed(user, id, err.message);
 }
 

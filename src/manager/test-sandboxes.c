@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,6 +106,60 @@ static void the_lock_alone_says_who_lives(void)
 	check_int(sandbox_remove(base, c, NULL), 0);
 	sandbox_dir_remove(&da);
 	check_int(count(), 0);
+}
+
+static void with_few_descriptors(rlim_t n, void (*fn)(const char *id), const char *id)
+{
+	struct rlimit old, few;
+
+	must(getrlimit(RLIMIT_NOFILE, &old) == 0);
+	few = (struct rlimit){n, old.rlim_max};
+	must(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	fn(id);
+	must(setrlimit(RLIMIT_NOFILE, &old) == 0);
+}
+
+static int told;
+
+static void sweep_and_look(const char *id)
+{
+	struct sandbox_entry entry;
+
+	sandboxes_sweep(base, NULL, NULL);
+	told = sandbox_open(base, id, &entry, NULL);
+	if (told == 0)
+		told = entry.life;
+	sandbox_entry_done(&entry);
+}
+
+static void try_to_remove(const char *id)
+{
+	told = sandbox_remove(base, id, NULL);
+}
+
+/* Without descriptors nobody can see who lives. That is an error: nothing is gone because of it. */
+static void without_descriptors_nothing_is_gone(void)
+{
+	char live[RUNDIR_ID_BYTES + 1], ended[RUNDIR_ID_BYTES + 1], id[RUNDIR_ID_BYTES + 1];
+	struct sandbox_dir d = make(live), e = make(ended);
+	rlim_t first = (rlim_t)dup(base), n;
+
+	must(close((int)first) == 0 && sandbox_dir_take_name(&d, "name", NULL) == 0);
+	end_in_order(&e);
+	for (n = first; n < first + 12; n++) {
+		with_few_descriptors(n, sweep_and_look, live);
+		check(told == SANDBOX_LIVE || told == -E_SYSTEM);
+		check_int(life(live), SANDBOX_LIVE);
+		check_int(life(ended), SANDBOX_ENDED);
+	}
+	check_int(told, SANDBOX_LIVE);
+	check_int(sandbox_resolve(base, "name", id, NULL), 0);
+	for (n = first, told = -1; told < 0 && n < first + 12; n++) {
+		with_few_descriptors(n, try_to_remove, ended);
+		check((told == 0) == (life(ended) == -1));
+	}
+	check_int(told, 0);
+	sandbox_dir_remove(&d);
 }
 
 static void what_runs_is_not_removed(void)
@@ -549,6 +604,7 @@ int main(void)
 	fresh();
 	run_test(the_lock_alone_says_who_lives);
 	run_test(what_runs_is_not_removed);
+	run_test(without_descriptors_nothing_is_gone);
 	run_test(half_made_and_foreign_things_are_left_or_swept);
 	run_test(what_a_power_cut_emptied_is_swept);
 	run_test(another_users_directory_is_not_touched);

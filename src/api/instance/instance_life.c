@@ -273,9 +273,13 @@ int cloche_instance_prune(cloche_prune_fn fn, void *user, cloche_err *err)
 	for (size_t i = 0; r == 0 && ids && ids[i]; i++) {
 		_cleanup_(sandbox_entry_donep) struct sandbox_entry entry = SANDBOX_ENTRY_INIT;
 
-		if (sandbox_open(base, ids[i], &entry, NULL) < 0 || entry.life != SANDBOX_ENDED)
+		r = sandbox_open(base, ids[i], &entry, err);
+		if (r == -E_NOT_FOUND || (r == 0 && entry.life != SANDBOX_ENDED)) {
+			r = 0;
 			continue;
-		r = sandbox_remove(base, ids[i], err);
+		}
+		if (r == 0)
+			r = sandbox_remove(base, ids[i], err);
 		if (r == 0 && fn)
 			call_prune_fn(fn, ids[i], false, user);
 	}

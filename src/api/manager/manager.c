@@ -310,9 +310,10 @@ static int remove_rest(int base, const char *id, struct cloche_err *err)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry e = SANDBOX_ENTRY_INIT;
 	struct cleanup c;
+	int r = sandbox_open(base, id, &e, err);
 
-	if (sandbox_open(base, id, &e, NULL) < 0)
-		return 0;
+	if (r < 0)
+		return r == -E_NOT_FOUND ? 0 : r;
 	if (e.life != SANDBOX_CRASHED)
 		return sandbox_remove(base, id, err);
 	sandboxes_sweep(base, NULL, NULL);
@@ -325,10 +326,10 @@ static int remove_rest(int base, const char *id, struct cloche_err *err)
 static int remove_sandbox(const char *id, struct cloche_err *err)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *i = NULL;
-	int r = cloche_instance_open(id, &i, NULL);
+	int r = cloche_instance_open(id, &i, err);
 
 	if (r < 0)
-		return 0; /* another process has removed it */
+		return r == -E_NOT_FOUND ? 0 : r; /* another process has removed it */
 	r = cloche_instance_stop(i, 0, NULL);
 	return r == 0 || r == -E_NOT_FOUND ? remove_rest(i->base, id, err)
 					   : cloche_instance_remove(i, true, err);

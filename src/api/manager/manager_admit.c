@@ -34,10 +34,13 @@ void managed_free(struct managed *s)
 static bool has_ended(const cloche_manager *m, const struct managed *s)
 {
 	_cleanup_(sandbox_entry_donep) struct sandbox_entry e = SANDBOX_ENTRY_INIT;
+	int r;
 
 	/* Whoever removes what a dead supervisor left has its lock. */
-	return (s->end >= 0 && job_is_ready(s->end, POLLIN)) ||
-	       sandbox_open(m->base, s->id, &e, NULL) < 0 || e.life != SANDBOX_LIVE;
+	if (s->end >= 0 && job_is_ready(s->end, POLLIN))
+		return true;
+	r = sandbox_open(m->base, s->id, &e, NULL);
+	return r == -E_NOT_FOUND || (r == 0 && e.life != SANDBOX_LIVE);
 }
 
 unsigned manager_count_running(cloche_manager *m)
