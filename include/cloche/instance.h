@@ -60,8 +60,9 @@ CLOCHE_API int cloche_instance_list(bool all, cloche_instance_fn fn, void *user,
 
 /* Return "sandbox-" and 21 characters. Borrowed until the handle is freed. */
 CLOCHE_API const char *cloche_instance_id(const cloche_instance *instance);
-/* Read the record again. cloche_instance_list() has done this already; after cloche_instance_open()
- * call it before the functions below. One thread at a time. */
+/* Read the record again. cloche_instance_list() has done this already; after
+ * cloche_instance_create() and cloche_instance_open() call it before the functions below. One
+ * thread at a time. */
 CLOCHE_API int cloche_instance_refresh(cloche_instance *instance, cloche_err *err);
 
 /* What a refresh read. Strings are "" if there is none. */

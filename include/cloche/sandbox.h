@@ -52,13 +52,13 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
  *
  *   provider      "auto" (native; if it does not work, podman, docker or landlock), "native",
  *                 "podman", "docker", "nerdctl", "ssh", "kubernetes", "srt" (native, for
- * cloche/srt.h), "landlock" (without namespaces, by Landlock and filters alone) or "subprocess"
- *                 (none, local), which is not a room: the command runs on this machine, and only
- *                 Landlock limits which files it can access. "auto+subprocess" is auto, with
- *                 subprocess if nothing else works. Other names are programs of other providers:
- *                 the NAME of cloche-provider-NAME in a directory of $CLOCHE_PROVIDER_PATH, or an
- *                 absolute path (docs/design/provider-protocol.md; docs/design/providers.md says
- *                 what each provider can do).
+ *                 cloche/srt.h), "landlock" (without namespaces, by Landlock and filters alone) or
+ *                 "subprocess" (none, local), which is not a room: the command runs on this
+ *                 machine, and only Landlock limits which files it can access. "auto+subprocess" is
+ *                 auto, with subprocess if nothing else works. Other names are programs of other
+ *                 providers: the NAME of cloche-provider-NAME in a directory of
+ *                 $CLOCHE_PROVIDER_PATH, or an absolute path (docs/design/provider-protocol.md;
+ *                 docs/design/providers.md says what each provider can do).
  *   place         where "ssh" makes the room: what ssh(1) takes as its destination; for
  *                 "kubernetes", CONTEXT or CONTEXT/NAMESPACE of kubectl; for "e2b" and
  *                 "cloudflare", the service, which has to be named; for other
@@ -81,30 +81,37 @@ CLOCHE_API const cloche_option *cloche_sandbox_option(size_t i);
  *   tool          a program of the caller, mounted with what it needs read-only at the same paths
  *                 inside, and its directory first in PATH there, for tools installed outside the
  *                 system's directories (nvm, pyenv, npm -g, pipx, cargo, ~/.local/bin, /opt, ...):
- * a path, or a name that is searched for on the caller's PATH. Of the home directory only the
- * tool's own directory becomes visible, and never anything that holds credentials.
- * CLOCHE_E_NOT_FOUND if the tool or its interpreter is missing. workspace     a directory, mounted
- * read-write at /workspace, and at its own path as well, so that what names files by absolute paths
- * (worktrees of git, environments of Python, ...) is right on both sides; /workspace is the working
- * directory. "DIR:/workspace" hides the path, and so does a root that needs something of its own
- * there. In the workspace, and in every writable mount, files that the host would run or obey
- * without being asked (hooks and configurations of git, settings of editors, ...:
- * docs/design/workspace.md) are read-only if a bounded search finds them when the sandbox is made.
- * New ones are found when it ends (cloche/planted.h). allow-write   one such path that stays
- * writable: relative to the workspace, or absolute, as on the host or as inside. New files there
- * are then reported when the sandbox ends, but not set aside. Up to 64 times. Making the sandbox
- * fails if the path is not in a writable place. label         KEY=VALUE of at most 512 bytes; KEY
- * has the form of a name, VALUE is any UTF-8 text. A label replaces an earlier one with the same
- * key. ttl, runtime, venv, package-manager, label, record, record-sync for long-lived sandboxes
- * (cloche/instance.h) venv          cloche_instance_create() makes the environment if it does not
- * exist. Every command has its bin first in PATH, and VIRTUAL_ENV set. output-limit  bytes of each
- * of stdout and stderr; in a sandbox that stays, the end of both in the log of each command, at
- * least 512 KiB. limits        "best-effort": a limit that cannot be enforced here is a warning.
- * "strict" (the default, except for the default limits of a manager): it is an error. nested
- * removes a layer of protection: see cloche-run(1). record-sync   killing a process never loses
- * data, whatever is set. offline       no connection is made and no policy is applied. Secrets are
- * surrogates as usual; secrets that are added to sb later, by name or by a configuration file, need
- * no value. */
+ *                 a path, or a name that is searched for on the caller's PATH. Of the home
+ *                 directory only the tool's own directory becomes visible, and never anything that
+ *                 holds credentials. CLOCHE_E_NOT_FOUND if the tool or its interpreter is missing.
+ *   workspace     a directory, mounted read-write at /workspace, and at its own path as well, so
+ *                 that what names files by absolute paths (worktrees of git, environments of
+ *                 Python, ...) is right on both sides; /workspace is the working directory.
+ *                 "DIR:/workspace" hides the path, and so does a root that needs something of its
+ *                 own there. In the workspace, and in every writable mount, files that the host
+ *                 would run or obey without being asked (hooks and configurations of git, settings
+ *                 of editors, ...: docs/design/workspace.md) are read-only if a bounded search
+ *                 finds them when the sandbox is made. New ones are found when it ends
+ *                 (cloche/planted.h).
+ *   allow-write   one such path that stays writable: relative to the workspace, or absolute, as on
+ *                 the host or as inside. New files there are then reported when the sandbox ends,
+ *                 but not set aside. Up to 64 times. Making the sandbox fails if the path is not in
+ *                 a writable place.
+ *   label         KEY=VALUE of at most 512 bytes; KEY has the form of a name, VALUE is any UTF-8
+ *                 text. A label replaces an earlier one with the same key.
+ *   ttl, runtime, venv, package-manager, label, record, record-sync
+ *                 for long-lived sandboxes (cloche/instance.h)
+ *   venv          cloche_instance_create() makes the environment if it does not exist. Every
+ *                 command has its bin first in PATH, and VIRTUAL_ENV set.
+ *   output-limit  bytes of each of stdout and stderr; in a sandbox that stays, the end of both in
+ *                 the log of each command, at least 512 KiB.
+ *   limits        "best-effort": a limit that cannot be enforced here is a warning. "strict" (the
+ *                 default, except for the default limits of a manager): it is an error.
+ *   nested        removes a layer of protection: see cloche-run(1).
+ *   record-sync   killing a process never loses data, whatever is set.
+ *   offline       no connection is made and no policy is applied. Secrets are surrogates as usual;
+ *                 secrets that are added to sb later, by name or by a configuration file, need no
+ *                 value. */
 CLOCHE_API int cloche_sandbox_set(
 	cloche_sandbox *sb, const char *name, const char *value, cloche_err *err);
 
