@@ -93,14 +93,37 @@ int fd_set_cloexec(int fd, bool on)
 	return set_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
 }
 
+static int fd_lift_pair(int fds[2])
+{
+	int r;
+
+	fds[0] = fd_lift(fds[0]);
+	fds[1] = fd_lift(fds[1]);
+	r = MIN(fds[0], fds[1]);
+	if (r >= 0)
+		return 0;
+	fd_close(fds[0]);
+	fd_close(fds[1]);
+	return r;
+}
+
 int fd_pipe(int ret_fds[2])
 {
-	return pipe2(ret_fds, O_CLOEXEC) < 0 ? -errno : 0;
+	int fds[2], r = pipe2(fds, O_CLOEXEC) < 0 ? -errno : fd_lift_pair(fds);
+
+	if (r == 0)
+		memcpy(ret_fds, fds, sizeof(fds));
+	return r;
 }
 
 int fd_socketpair(int type, int ret_fds[2])
 {
-	return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret_fds) < 0 ? -errno : 0;
+	int fds[2], r = socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds);
+
+	r = r < 0 ? -errno : fd_lift_pair(fds);
+	if (r == 0)
+		memcpy(ret_fds, fds, sizeof(fds));
+	return r;
 }
 
 int fd_read_to_end(int fd, struct buf *b)

@@ -36,9 +36,10 @@ _warn_unused_ int fd_path(int fd, char ret[PATH_MAX]);
 _warn_unused_ int fd_open_again(int fd, int flags);
 /* fchmod() that also takes a descriptor of O_PATH, for which the file need not be readable. */
 _warn_unused_ int fd_chmod(int fd, mode_t mode);
-/* pipe2 with O_CLOEXEC. */
+/* pipe2 with O_CLOEXEC; neither end is 0, 1 or 2. */
 _warn_unused_ int fd_pipe(int ret_fds[2]);
-/* Make a connected pair of unix sockets of type SOCK_STREAM or SOCK_SEQPACKET, close-on-exec. */
+/* Make a connected pair of unix sockets of type SOCK_STREAM or SOCK_SEQPACKET, close-on-exec;
+ * neither is 0, 1 or 2. */
 _warn_unused_ int fd_socketpair(int type, int ret_fds[2]);
 /* Read into b to the end of file; -E2BIG if the content exceeds b's maximum. */
 _warn_unused_ int fd_read_to_end(int fd, struct buf *b);

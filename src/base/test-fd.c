@@ -35,7 +35,14 @@ static void lifts_above_stdio(void)
 {
 	int fds[2], input = fcntl(0, F_DUPFD_CLOEXEC, 3), lifted;
 
+	close(0);
 	check_int(fd_pipe(fds), 0);
+	check(fds[0] > 2 && fds[1] > 2);
+	fd_close(fds[0]);
+	fd_close(fds[1]);
+	check_int(fd_socketpair(SOCK_STREAM, fds), 0);
+	check(fds[0] > 2 && fds[1] > 2);
+	check_int(fcntl(0, F_GETFD), -1);
 	check_int(fd_lift(fds[0]), fds[0]);
 	check(dup2(fds[1], 0) == 0);
 	lifted = fd_lift(0);

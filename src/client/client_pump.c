@@ -27,13 +27,7 @@ static int make_pipe(int mine, int *ret_mine, int *ret_child)
 
 	if (r < 0)
 		return r;
-	/* If the host process has closed its standard descriptors, our pipes must not take their
-	 * place. */
-	fds[0] = fd_lift(fds[0]);
-	fds[1] = fd_lift(fds[1]);
-	r = MIN(fds[0], fds[1]);
-	if (r >= 0)
-		r = fd_set_nonblock(fds[mine], true);
+	r = fd_set_nonblock(fds[mine], true);
 	if (r < 0) {
 		fd_close(fds[0]);
 		fd_close(fds[1]);

@@ -52,16 +52,15 @@ static void reap_later(pid_t pid)
 		waitpid(pid, NULL, 0);
 }
 
-/* A pair of sockets, neither of which is 0, 1 or 2. */
 static int make_socketpair(int *ret_a, int *ret_b)
 {
 	int fds[2], r = fd_socketpair(SOCK_STREAM, fds);
 
 	if (r < 0)
 		return r;
-	*ret_a = fd_lift(fds[0]);
-	*ret_b = fd_lift(fds[1]);
-	return *ret_a < 0 || *ret_b < 0 ? -EMFILE : 0;
+	*ret_a = fds[0];
+	*ret_b = fds[1];
+	return 0;
 }
 
 /* Give the supervisor descriptors of what is granted, from CTL_FIRST_SOURCE on. */

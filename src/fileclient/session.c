@@ -32,7 +32,7 @@ int files_session_new(int fd, cloche_files **ret, struct cloche_err *err)
 	if (!f)
 		return err_nomem(err);
 	f->timeout_ms = DEFAULT_TIMEOUT_MS;
-	f->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	f->wake_fd = fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (f->wake_fd < 0) {
 		free(f);
 		return err_sys(err, errno, "make an event descriptor");

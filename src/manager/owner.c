@@ -49,7 +49,8 @@ static int make_file(int dir, char id[OWNER_ID_BYTES + 1])
 		int r;
 
 		make_id(id);
-		fd = openat(dir, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		fd = fd_lift(
+			openat(dir, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 		if (fd < 0)
 			return -errno;
 		r = job_lock(fd, LOCK_EX);

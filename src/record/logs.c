@@ -109,8 +109,8 @@ int oplog_create_cassette(const char *id, struct cloche_err *err)
 	if (logs < 0)
 		return logs;
 	snprintf(file, sizeof(file), "%s" CASSETTE_SUFFIX, id);
-	fd = openat(
-		logs, file, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = fd_lift(openat(
+		logs, file, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
 	return fd < 0 ? err_sys(err, errno, "create %s", file) : fd;
 }
 

@@ -172,7 +172,7 @@ int netlogs_create(const char *id, const char *name, struct cloche_err *err)
 		return dir;
 	netlogs_prune(dir);
 	snprintf(file, sizeof(file), "%s%s%s" SUFFIX, id, named ? "@" : "", named ? name : "");
-	fd = openat(dir, file, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = fd_lift(openat(dir, file, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
 	if (fd < 0)
 		return err_sys(err, errno, "create the network log %s", file);
 	/* Only somebody who looks whether it is locked can be in the way, for a moment. */

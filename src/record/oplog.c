@@ -26,9 +26,9 @@ enum { CHUNK = 64 << 10, ARRAY_MAX = 256 << 20 };
 static int open_file(struct oplog *l, bool create, struct cloche_err *err)
 {
 	int flags = l->writable ? O_RDWR | O_APPEND : O_RDONLY;
-	_cleanup_fd_ int fd = openat(l->dir, l->file,
+	_cleanup_fd_ int fd = fd_lift(openat(l->dir, l->file,
 		flags | (create ? O_CREAT : 0) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-		0600);
+		0600));
 	struct stat st;
 
 	if (fd < 0 && errno == ENOENT && !create)

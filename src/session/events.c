@@ -48,8 +48,8 @@ int session_events_begin(struct session_events *w, int dirfd, struct cloche_err 
 	int r;
 
 	session_events_end(w);
-	w->fd = openat(dirfd, SESSION_EVENTS,
-		O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	w->fd = fd_lift(openat(dirfd, SESSION_EVENTS,
+		O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
 	if (w->fd < 0)
 		return err_sys(err, errno, "open " SESSION_EVENTS);
 	if (fstat(w->fd, &st) < 0)

@@ -73,7 +73,7 @@ int cloche_log_open(
 	log->in = instance_copy(instance);
 	if (!log->in)
 		return err_nomem(err);
-	log->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	log->wake = fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (log->wake < 0)
 		return err_sys(err, errno, "make an event");
 	r = open_files(log, err);

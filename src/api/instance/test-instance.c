@@ -2,7 +2,10 @@
 /* Long-lived sandboxes by the public interface, as a program with threads uses it. */
 #include "client/test-job.h"
 
+#include <cloche/files.h>
 #include <cloche/instance.h>
+#include <cloche/manager.h>
+#include <cloche/state.h>
 
 #include <poll.h>
 #include <pthread.h>
@@ -138,6 +141,61 @@ static void test_a_command_has_its_own_settings(void)
 	check_int(cloche_run_execute(run, &err), 0);
 	check_int(cloche_run_result(run)->exit_code, 0);
 	cloche_run_free(run);
+}
+
+/* Return whether one of 0, 1 and 2 is open for writing. */
+static bool stdio_is_taken(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		int flags = fcntl(fd, F_GETFL);
+
+		if (flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY)
+			return true;
+	}
+	return false;
+}
+
+/* Return 0 if all is well. */
+static int use_without_stdio(void)
+{
+	cloche_manager *manager = NULL;
+	cloche_files *files = NULL;
+	cloche_state *state = NULL;
+	cloche_log *log = NULL;
+	cloche_run *run = new_run("echo out");
+
+	for (int fd = 0; fd <= 2; fd++)
+		close(fd);
+	if (cloche_run_execute(run, &err) < 0 || cloche_run_result(run)->stdout_length != 4)
+		return 1;
+	cloche_run_free(run);
+	if (cloche_manager_open(NULL, NULL, &manager, &err) < 0 || stdio_is_taken())
+		return 2;
+	cloche_manager_close(manager);
+	if (cloche_log_open(box, 0, &log, &err) < 0 || stdio_is_taken())
+		return 3;
+	cloche_log_free(log);
+	if (cloche_state_open(box, &state, &err) < 0 ||
+		cloche_state_set(state, CLOCHE_STATE_STORAGE, "k", 1, "v", 1, &err) < 0 ||
+		stdio_is_taken())
+		return 4;
+	cloche_state_close(state);
+	if (cloche_files_open(box, 0, 0, &files, &err) < 0 || stdio_is_taken())
+		return 5;
+	cloche_files_close(files);
+	return 0;
+}
+
+/* A daemon may have closed them. What it prints then must not get into our sockets and files. */
+static void test_stdio_that_is_closed_stays_free(void)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(use_without_stdio());
+	must(pid > 0 && waitpid(pid, &status, 0) == pid);
+	check_int(status, 0);
 }
 
 static void *one_of_many(void *user)
@@ -536,6 +594,7 @@ int main(void)
 	must(box);
 	run_test(test_what_a_handle_tells);
 	run_test(test_a_command_has_its_own_settings);
+	run_test(test_stdio_that_is_closed_stays_free);
 	run_test(test_threads_share_a_handle);
 	run_test(test_a_log_is_followed_and_read_again);
 	run_test(test_a_follower_stops_when_told);

@@ -277,7 +277,7 @@ static int wait_for_place(cloche_manager *m, struct waiting *w, uint64_t memory,
 		pthread_mutex_lock(&m->lock);
 		r = look(m, w, promises, memory, err);
 		if (r == -E_BUSY && w->wake < 0)
-			w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+			w->wake = fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		pthread_mutex_unlock(&m->lock);
 		promises = fd_close(promises);
 		if (r != -E_BUSY || clock_mono_usec() >= deadline)

@@ -2,6 +2,7 @@
 /* Cleanups: regularly in a thread, when the process exits, and on request. */
 #include "api/manager/manager.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/macro.h"
 #include "manager/cleanup.h"
 
@@ -94,7 +95,7 @@ int manager_start_thread(cloche_manager *m, struct cloche_err *err)
 	if (m->has_thread || m->interval_ms == 0)
 		return 0;
 	if (m->thread_fd < 0)
-		m->thread_fd = eventfd(0, EFD_CLOEXEC);
+		m->thread_fd = fd_lift(eventfd(0, EFD_CLOEXEC));
 	if (m->thread_fd < 0)
 		return err_sys(err, errno, "make an eventfd");
 	/* The thread must not get the caller's signals. */

@@ -228,7 +228,7 @@ static int list_names(int dir, char ***ret, size_t *ret_n, struct cloche_err *er
 
 static int open_in(int dir, const char *name, struct context_file *ret, struct cloche_err *err)
 {
-	ret->fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	ret->fd = fd_lift(openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
 	if (ret->fd < 0)
 		return err_sys(err, errno, "open the file of a context");
 	return read_line(ret, err);

@@ -177,9 +177,9 @@ static int open_beside_room(const char *path, struct cloche_err *err)
 		r = source_judge_path(&at, path, home, "network log", err);
 	if (r < 0)
 		return r;
-	fd = openat(at.dir, at.name[0] ? at.name : ".",
+	fd = fd_lift(openat(at.dir, at.name[0] ? at.name : ".",
 		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
-		0600);
+		0600));
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(err, errno, "network log %s", path);
 	if (!S_ISREG(st.st_mode))
@@ -202,7 +202,7 @@ static int open_log(const char *path, const char *suffix, int *ret, struct cloch
 		if (fd < 0)
 			return fd;
 	} else {
-		fd = open(name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+		fd = fd_lift(open(name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY));
 		if (fd < 0)
 			return err_sys(err, errno, "network log %s", name);
 	}
