@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,28 +86,49 @@ static void foreground_explain(const cloche_result *end)
 		    "process inside");
 	if (end->pids_refused)
 		say("out of processes: the limit (--pids) was reached and a fork inside failed");
+	if (end->input_errno)
+		say("standard input could not be read to its end: %s", strerror(end->input_errno));
 	if (end->stdout_truncated || end->stderr_truncated)
 		say(how->stays ? "output was cut at 16 MiB; without --json all of it is printed"
 			       : "output was cut at the limit (--output-limit)");
 }
 
+/* A descriptor of /dev/null takes the place of one that was closed: see main.c. */
+static bool foreground_was_closed(int fd)
+{
+	return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY;
+}
+
+static int foreground_set_input(cloche_run_options *set, cloche_err *err)
+{
+	struct stat st;
+
+	if (how->no_input || foreground_was_closed(STDIN_FILENO))
+		return 0;
+	if (!how->interactive && !how->tty && isatty(STDIN_FILENO))
+		return 0;
+	if (fstat(STDIN_FILENO, &st) == 0 && S_ISDIR(st.st_mode))
+		return wrong_usage(err, NULL, "standard input is a directory: it cannot be read");
+	set->stdin_fd = STDIN_FILENO;
+	return 0;
+}
+
 static int foreground_configure(cloche_run *run, cloche_err *err)
 {
 	cloche_run_options set = CLOCHE_RUN_OPTIONS_INIT;
+	int r;
 
 	terminal_filter_open(&filters[0], STDOUT_FILENO, how->tty);
 	terminal_filter_open(&filters[1], STDERR_FILENO, how->tty);
 	if (how->tty)
 		set.tty_fd = STDIN_FILENO;
-	if (!how->no_input && (how->interactive || how->tty || !isatty(STDIN_FILENO)) &&
-		(fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) != O_WRONLY) /* it was not closed */
-		set.stdin_fd = STDIN_FILENO;
 	if (!how->no_output)
 		cloche_run_on_output(run, foreground_on_output, run);
 	cloche_run_on_warning(run, warn, NULL);
 	interrupt_catch(foreground_on_interrupt, run);
 	signal(SIGPIPE, SIG_IGN);
-	return cloche_run_set_options(run, &set, err);
+	r = foreground_set_input(&set, err);
+	return r < 0 ? r : cloche_run_set_options(run, &set, err);
 }
 
 static int foreground_left(const cloche_result *end)
@@ -172,6 +194,8 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	foreground_explain(end);
 	if (ret_ran)
 		*ret_ran = true;
+	if (end->input_errno && end->exit_code == 0)
+		return EXIT_CLOCHE;
 	/* As in a shell pipeline, it is not a failure if the reader stops reading. */
 	return output_errno && output_errno != EPIPE ? EXIT_CLOCHE : end->exit_code;
 }

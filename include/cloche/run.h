@@ -178,6 +178,7 @@ typedef struct cloche_result {
 	uint64_t cpu_ms;
 	uint64_t memory_peak_bytes, pids_peak;     /* 0 if not measured */
 	uint64_t network_allowed, network_blocked; /* requests, by the policy */
+	int input_errno; /* why the input could not be read to its end; 0: it could */
 } cloche_result;
 
 /* Return the result, which is complete when cloche_run_execute() has returned; before that, only

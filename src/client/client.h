@@ -107,6 +107,7 @@ struct client_result {
 	bool left;       /* the process goes on without us; all members below are empty */
 	struct ctl_exec_exited end;
 	bool truncated[2]; /* stdout, stderr: output_limit was reached */
+	int input_errno;   /* why the input could not be read to its end; 0: it could */
 };
 
 /* What client_exec is to do. */

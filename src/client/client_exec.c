@@ -116,6 +116,7 @@ static void fill_result(
 {
 	*ret = run->result;
 	memcpy(ret->truncated, p->truncated, sizeof(ret->truncated));
+	ret->input_errno = p->in_errno;
 }
 
 static int run_one(struct client *c, const struct client_exec *what, struct pump *p,

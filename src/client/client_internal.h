@@ -97,6 +97,7 @@ struct pump {
 	bool from_always;   /* our input is a file: it can be read at any time */
 	struct str in;      /* what is to be written next */
 	char *in_buf;       /* for what is read from in_from */
+	int in_errno;       /* why the input could not be read to its end; 0: it could */
 	uint64_t bytes[2];  /* that were read of each output */
 	bool truncated[2];
 	bool sigpipe_pending; /* before we began: it is not of our making */

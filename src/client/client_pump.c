@@ -219,8 +219,11 @@ static void fill_input(struct pump *p, bool from_ready)
 	else if (p->from_terminal)
 		/* Our terminal has vanished; the user has not typed an end-of-file. */
 		p->in_from = -1;
-	else
+	else {
+		/* A pipe cannot pass on that this is no end-of-file. */
+		p->in_errno = n < 0 ? errno : 0;
 		end_input(p);
+	}
 }
 
 void pump_forget_sigpipe(void)

@@ -373,6 +373,7 @@ void run_tell(cloche_run *run)
 	told->stdout_data = buf_data(&run->kept[0]);
 	told->stdout_length = buf_len(&run->kept[0]);
 	told->stdout_truncated = result->truncated[0];
+	told->input_errno = result->input_errno;
 	told->stderr_data = buf_data(&run->kept[1]);
 	told->stderr_length = buf_len(&run->kept[1]);
 	told->stderr_truncated = result->truncated[1];
