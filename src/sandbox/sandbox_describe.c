@@ -2,6 +2,7 @@
 /* The configuration in the record of a sandbox. Users see it and it is kept on disk, so it has
  * neither secrets nor the values of variables, which often contain tokens. */
 #include "base/json.h"
+#include "base/utf8.h"
 #include "ipc/control.h"
 #include "sandbox/options.h"
 
@@ -123,12 +124,27 @@ static json_t *describe_rest(const cloche_sandbox *sb)
 		allowed_of(sb, true), "secrets", secrets_of(sb), "limits", limits_of(sb));
 }
 
+/* JSON holds no name that is not UTF-8, so its bytes are there as well. */
+static int add_workdir_bytes(json_t *o, const char *dir)
+{
+	_cleanup_(buf_donep) struct buf hex = BUF_INIT(MAX_TEXT);
+
+	if (utf8_is_valid(str_from(dir)))
+		return 0;
+	for (; *dir; dir++)
+		if (buf_printf(&hex, "%02x", (unsigned char)*dir) < 0)
+			return -ENOMEM;
+	return json_object_set_new(o, "workdir_hex", json_utf8(buf_str(&hex)));
+}
+
 char *sandbox_describe(const cloche_sandbox *sb)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TEXT);
 	_cleanup_json_ json_t *o = json_object(), *rest = describe_rest(sb);
 	int r = o && rest ? add_options(o, sb, false) : -ENOMEM;
 
+	if (r == 0)
+		r = add_workdir_bytes(o, sandbox_workdir(sb));
 	if (r == 0)
 		r = json_object_update(o, rest) < 0 ? -ENOMEM : json_text_write(&text, o, 0);
 	/* The record is only for users, so this is no reason to fail. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/parse.h"
 #include "fileclient/session.h"
 #include "fs/fs.h"
 #include "ipc/roomctl.h"
@@ -22,12 +23,31 @@ static void leave(void *user, const struct ctl_exec_started *m)
 	client_leave(user);
 }
 
+/* Return the bytes on the heap, or NULL if text is not their hexadecimal form. */
+static char *files_read_hex(struct str text)
+{
+	_cleanup_(freep) char *bytes = calloc(1, text.n / 2 + 1);
+
+	for (size_t i = 0; bytes && i + 1 < text.n; i += 2) {
+		int high = parse_hex_digit(text.p[i]), low = parse_hex_digit(text.p[i + 1]);
+
+		if (high < 0 || low < 0)
+			return NULL;
+		bytes[i / 2] = (char)(high << 4 | low);
+	}
+	return TAKE_PTR(bytes);
+}
+
 /* Return the base of relative paths, the sandbox's working directory, on the heap. NULL if it is
  * not known. */
 static char *find_base(const cloche_instance *instance)
 {
-	struct str dir = json_str_at(json_object_get(instance->record, "config"), "workdir");
+	const json_t *config = json_object_get(instance->record, "config");
+	struct str dir = json_str_at(config, "workdir");
+	struct str bytes = json_str_at(config, "workdir_hex"); /* of a name that is not UTF-8 */
 
+	if (bytes.n)
+		return files_read_hex(bytes);
 	return dir.n ? str_dup(dir) : NULL;
 }
 
