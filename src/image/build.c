@@ -182,11 +182,9 @@ static int take_lock(cloche_image_build *b, struct place *p, struct cloche_err *
 
 static int place_take(cloche_image_build *b, struct place *p, struct cloche_err *err)
 {
-	int r = statedir_path(BUILDS, &p->path, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	p->dir = fs_open_private_dir(p->path, err);
+	p->dir = statedir_open(BUILDS, &p->path, err);
 	if (p->dir < 0)
 		return p->dir;
 	snprintf(p->name, sizeof(p->name), "%s", b->hash);

@@ -32,11 +32,8 @@ int image_store_open(struct image_store *s, struct cloche_err *err)
 {
 	_cleanup_(image_store_closep) struct image_store own = IMAGE_STORE_NULL;
 	_cleanup_fd_ int outer = -1;
-	int r = statedir_path("images", &own.path, err);
 
-	if (r < 0)
-		return r;
-	own.dir = fs_open_private_dir(own.path, err);
+	own.dir = statedir_open("images", &own.path, err);
 	if (own.dir < 0)
 		return own.dir;
 	outer = make_dir(own.dir, "blobs", err);

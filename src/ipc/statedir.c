@@ -41,6 +41,22 @@ int statedir_path(const char *name, char **ret, struct cloche_err *err)
 	return r < 0 ? err_nomem(err) : 0;
 }
 
+int statedir_open(const char *name, char **ret_path, struct cloche_err *err)
+{
+	_cleanup_(freep) char *path = NULL;
+	int fd, r = statedir_path(name, &path, err);
+
+	if (r < 0)
+		return r;
+	fd = fs_open_private_dir(path, err);
+	if (fd < 0)
+		err_hint(err,
+			"CLOCHE_STATE_DIR names another directory for what outlives sandboxes");
+	else if (ret_path)
+		*ret_path = TAKE_PTR(path);
+	return fd;
+}
+
 /* A directory that we cannot search is treated as missing: nothing can be kept below it. */
 static int open_searchable(const char *path)
 {

@@ -11,6 +11,10 @@
  * directory. */
 _warn_unused_ int statedir_path(const char *name, char **ret, struct cloche_err *err);
 
+/* Open that directory, which only we can write; make it if it is not there. ret_path: NULL, or gets
+ * its path, on the heap. */
+_warn_unused_ int statedir_open(const char *name, char **ret_path, struct cloche_err *err);
+
 /* Fail with E_CONFIG if the variable holds no absolute path. */
 _warn_unused_ int statedir_check(struct cloche_err *err);
 

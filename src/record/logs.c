@@ -18,10 +18,7 @@
 
 static int oplogs_open_kept(const char *name, struct cloche_err *err)
 {
-	_cleanup_(freep) char *path = NULL;
-	int r = statedir_path(name, &path, err);
-
-	return r < 0 ? r : fs_open_private_dir(path, err);
+	return statedir_open(name, NULL, err);
 }
 
 int oplogs_open(struct cloche_err *err)

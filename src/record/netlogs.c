@@ -46,10 +46,7 @@ static int netlogs_path(char **ret, struct cloche_err *err)
 
 static int netlogs_open(struct cloche_err *err)
 {
-	_cleanup_(freep) char *path = NULL;
-	int r = netlogs_path(&path, err);
-
-	return r < 0 ? r : fs_open_private_dir(path, err);
+	return statedir_open(STATEDIR_NETLOGS, NULL, err);
 }
 
 /* Call fn for each log whose file begins so. Any result but 0 ends the listing and is returned. */

@@ -42,17 +42,13 @@ static void homes_temporary(char ret[HOMES_RANDOM + 2])
 static int homes_dir(bool make, char **ret_path, struct cloche_err *err)
 {
 	_cleanup_(freep) char *path = NULL;
-	int r = statedir_path("homes", &path, err), fd;
+	int r = statedir_path("homes", &path, err);
 
 	if (r < 0)
 		return r;
 	if (!make && access(path, F_OK) < 0)
 		return err_set(err, E_NOT_FOUND, "no agent has a home yet");
-	r = fs_mkdirs(path, 0700, err);
-	fd = r < 0 ? r : fs_open_private_dir(path, err);
-	if (fd >= 0 && ret_path)
-		*ret_path = TAKE_PTR(path);
-	return fd;
+	return statedir_open("homes", ret_path, err);
 }
 
 /* While somebody holds this, nothing under a temporary name is removed. */
