@@ -179,10 +179,12 @@ bool put_row(char *row)
 	return put_line(row);
 }
 
-static void flush_output(void)
+bool flush_output(void)
 {
-	if (fflush(stdout) != 0)
-		output_errno = errno;
+	if (fflush(stdout) == 0)
+		return true;
+	output_errno = errno;
+	return false;
 }
 
 bool program_is_here(const char *program)
@@ -221,7 +223,7 @@ const char *shown_id(const char *id)
 
 int finish_output(int r)
 {
-	flush_output();
+	(void)flush_output();
 	/* A command that lets the reader of a pipe go away has not failed. */
 	if (!ferror(stdout) && (!output_errno || (output_errno == EPIPE && r != EXIT_CLOCHE)))
 		return r;
@@ -232,7 +234,7 @@ int finish_output(int r)
 
 int complain(const cloche_err *err)
 {
-	flush_output();
+	(void)flush_output();
 	say("%s", err->message[0] ? err->message : cloche_error_text(err->code));
 	if (err->hint[0])
 		say("%s", err->hint);

@@ -47,6 +47,8 @@ unsigned output_columns(void);
 /* On a terminal the beginning of an id, which every command takes, else all of it. */
 const char *shown_id(const char *id);
 
+/* Flush stdout in the middle of a command. Return false on failure, the reason of which is kept. */
+bool flush_output(void);
 /* At the end of every command: flush stdout, and say if anything could not be written to it. Return
  * r, or EXIT_CLOCHE if r is 0 and output was lost. */
 int finish_output(int r);

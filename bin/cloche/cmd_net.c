@@ -227,7 +227,7 @@ static int net_print_log(const struct net_options *o, cloche_network_log *log, c
 			if (e.blocked || !o->blocked)
 				ok = o->json ? json_print_text(e.json)
 					     : printf("%s\n", e.line) >= 0;
-		if (!ok || (o->follow && fflush(stdout) != 0))
+		if (!ok || (o->follow && !flush_output()))
 			return 1;
 	} while (r == 0 && o->follow);
 	return r;

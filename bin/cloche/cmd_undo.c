@@ -54,7 +54,7 @@ static void undo_print_git(struct undo_pass *p)
 	if (p->of_git > 0)
 		printf("C .git  (%zu of git's own files)\n", p->of_git);
 	p->of_git = 0;
-	(void)fflush(stdout);
+	(void)flush_output();
 }
 
 static bool undo_is_of_git(const cloche_undo_step *step)
@@ -89,7 +89,7 @@ static bool undo_print(struct undo_pass *p, const cloche_undo_step *step)
 	else if (step->mode_only)
 		printf("  (only its mode)");
 	putchar('\n');
-	return fflush(stdout) == 0 && (!step->unified || put_shown(STDOUT_FILENO, step->unified));
+	return flush_output() && (!step->unified || put_shown(STDOUT_FILENO, step->unified));
 }
 
 /* What is kept is listed at the end once more. With --yes, JSON tells only of what was done. */

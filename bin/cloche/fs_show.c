@@ -230,7 +230,7 @@ static void fs_watch_ready(void *user)
 	line = json_object();
 	json_object_set_new(line, "event", json_string("ready"));
 	(void)json_print_line(line);
-	fflush(stdout);
+	(void)flush_output();
 }
 
 static bool fs_show_on_event(const cloche_files_event *event, void *user)
@@ -252,7 +252,7 @@ static bool fs_show_on_event(const cloche_files_event *event, void *user)
 		print_name(event->path, !w->o->null_ends && isatty(STDOUT_FILENO));
 		putchar(w->o->null_ends ? '\0' : '\n');
 	}
-	if (fflush(stdout) != 0)
+	if (!flush_output())
 		return false;
 	return ++w->seen != w->o->count;
 }

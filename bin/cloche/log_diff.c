@@ -55,7 +55,7 @@ static bool print_one(const cloche_difference *d, void *user)
 		printf("  (%s, was %s)", after, before);
 	}
 	putchar('\n');
-	return fflush(stdout) == 0 && (!d->unified || put_shown(STDOUT_FILENO, d->unified));
+	return flush_output() && (!d->unified || put_shown(STDOUT_FILENO, d->unified));
 }
 
 static bool log_diff_print_json(const cloche_difference *d, void *user)

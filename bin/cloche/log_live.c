@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/rand.h"
+#include "cli.h"
 #include "http/h1.h"
 #include "http/h1_write.h"
 #include "json_out.h"
@@ -383,7 +384,7 @@ int log_live(const char *name, uint16_t port, bool json, cloche_err *err)
 	for (size_t i = 0; i < LIVE_CONNS; i++)
 		live.conns[i].fd = live.conns[i].body = -1;
 	signal(SIGPIPE, SIG_IGN);
-	if (!live_say(port, json) || fflush(stdout) != 0)
+	if (!live_say(port, json) || !flush_output())
 		return EXIT_CLOCHE;
 	do
 		r = live_turn();
