@@ -74,6 +74,14 @@ bool foreground_has_tty(bool asked, bool refused)
 	       tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
+/* A terminal that has gone is no input that is lost. */
+static bool foreground_lost_input(const cloche_result *end)
+{
+	struct stat st;
+
+	return end->input_errno && !(fstat(STDIN_FILENO, &st) == 0 && S_ISCHR(st.st_mode));
+}
+
 /* Explain endings that the exit code alone does not. */
 static void foreground_explain(const cloche_result *end)
 {
@@ -86,7 +94,7 @@ static void foreground_explain(const cloche_result *end)
 		    "process inside");
 	if (end->pids_refused)
 		say("out of processes: the limit (--pids) was reached and a fork inside failed");
-	if (end->input_errno)
+	if (foreground_lost_input(end))
 		say("standard input could not be read to its end: %s", strerror(end->input_errno));
 	if (end->stdout_truncated || end->stderr_truncated)
 		say(how->stays ? "output was cut at 16 MiB; without --json all of it is printed"
@@ -194,7 +202,7 @@ int foreground_run(cloche_run *run, const struct foreground *f, bool *ret_ran)
 	foreground_explain(end);
 	if (ret_ran)
 		*ret_ran = true;
-	if (end->input_errno && end->exit_code == 0)
+	if (foreground_lost_input(end) && end->exit_code == 0)
 		return EXIT_CLOCHE;
 	/* As in a shell pipeline, it is not a failure if the reader stops reading. */
 	return output_errno && output_errno != EPIPE ? EXIT_CLOCHE : end->exit_code;
