@@ -129,7 +129,8 @@ CLOCHE_API int cloche_instance_forward(const cloche_instance *instance, uint16_t
 
 /* Replace the sandbox's allowlist with list (borrowed), completely or not at all. Requests in
  * progress that are no longer allowed are aborted. Secrets stay as they are. CLOCHE_E_UNSUPPORTED
- * if the sandbox has no network. ret may be NULL. */
+ * if the sandbox has no network. If it cannot be kept for forks (cloche/fork.h), that is an error,
+ * and it holds in this sandbox all the same. ret may be NULL. */
 typedef struct cloche_policy_change {
 	uint32_t rules;  /* that hold now */
 	uint32_t closed; /* requests that were aborted */

@@ -93,10 +93,16 @@ static int change_policy(const cloche_instance *instance, const cloche_allowlist
 
 	if (r < 0)
 		return err_wrap(e, r, "policy of %s", instance->id);
-	/* This is for forks. It fails for sandboxes of an older version, which is fine. */
-	if (made_set_allowlist(instance, list, keep, &own) < 0)
-		err_clear(&own);
-	return 0;
+	/* This is for forks, which a sandbox of an older version has not, and one that has ended
+	 * meanwhile neither. */
+	r = made_set_allowlist(instance, list, keep, e);
+	if (r == -E_UNSUPPORTED || r == -E_NOT_FOUND) {
+		err_clear(e);
+		return 0;
+	}
+	return r < 0 ? err_wrap(e, r, "the policy of %s holds, but forks have the one before",
+			       instance->id)
+		     : 0;
 }
 
 int cloche_instance_set_allowlist(const cloche_instance *instance, const cloche_allowlist *list,

@@ -143,6 +143,32 @@ static void test_a_command_has_its_own_settings(void)
 	cloche_run_free(run);
 }
 
+/* Forks must not get a wider policy than the one that was set, just because that was not kept. */
+static void test_a_policy_that_is_not_kept_for_forks(void)
+{
+	cloche_allowlist *list = cloche_allowlist_new();
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_policy_change change = {0};
+	cloche_instance *i = NULL;
+	char made[512];
+
+	must(sb && list && cloche_allowlist_add_host(list, "a.test", &err) == 0);
+	must(cloche_sandbox_set_allowlist(sb, list, &err) == 0);
+	must(cloche_instance_create(sb, no_warning, NULL, &i, &err) == 0);
+	check_int(cloche_instance_set_allowlist(i, list, &change, &err), 0);
+	snprintf(made, sizeof(made), "%s/%s/" RUNDIR_MADE, runtime, cloche_instance_id(i));
+	must(unlink(made) == 0 && mkdir(made, 0700) == 0);
+	check(cloche_instance_set_allowlist(i, list, &change, &err) < 0);
+	check(strstr(err.message, "forks") != NULL);
+	check_int(change.rules, 1);
+	must(rmdir(made) == 0); /* as a sandbox of an older version */
+	check_int(cloche_instance_set_allowlist(i, list, &change, &err), 0);
+	check_int(cloche_instance_remove(i, true, &err), 0);
+	cloche_instance_free(i);
+	cloche_sandbox_free(sb);
+	cloche_allowlist_free(list);
+}
+
 /* Return whether one of 0, 1 and 2 is open for writing. */
 static bool stdio_is_taken(void)
 {
@@ -595,6 +621,7 @@ int main(void)
 	run_test(test_what_a_handle_tells);
 	run_test(test_a_command_has_its_own_settings);
 	run_test(test_stdio_that_is_closed_stays_free);
+	run_test(test_a_policy_that_is_not_kept_for_forks);
 	run_test(test_threads_share_a_handle);
 	run_test(test_a_log_is_followed_and_read_again);
 	run_test(test_a_follower_stops_when_told);
