@@ -342,7 +342,8 @@ int instance_copy_fresh(
 	const cloche_instance *instance, cloche_instance **ret, struct cloche_err *err)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *copy = instance_copy(instance);
-	int r = copy ? cloche_instance_refresh(copy, err) : err_nomem(err);
+	int r = copy ? cloche_instance_refresh(copy, err)
+		     : err_sys(err, errno, "copy the handle of a sandbox");
 
 	if (r == 0)
 		*ret = TAKE_PTR(copy);
@@ -395,7 +396,7 @@ static int gather(int base, char *const *ids, bool all, instance_ended_fn ended,
 		int r;
 
 		if (!i)
-			return err_nomem(err);
+			return err_sys(err, errno, "copy the handle of a sandbox");
 		memcpy(i->id, ids[k], sizeof(i->id));
 		r = cloche_instance_refresh(i, err);
 		if (r < 0 && r != -E_NOT_FOUND) {

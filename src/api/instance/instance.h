@@ -24,7 +24,7 @@ struct cloche_instance {
 	cloche_instance_info info;
 };
 
-/* Return a new handle of the same sandbox, not yet refreshed, or NULL if out of memory. */
+/* Return a new handle of the same sandbox, not yet refreshed, or NULL with errno. */
 cloche_instance *instance_copy(const cloche_instance *instance);
 /* The same, refreshed. */
 _warn_unused_ int instance_copy_fresh(

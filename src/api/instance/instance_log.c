@@ -72,7 +72,7 @@ int cloche_log_open(
 	log->number = number;
 	log->in = instance_copy(instance);
 	if (!log->in)
-		return err_nomem(err);
+		return err_sys(err, errno, "copy the handle of a sandbox");
 	log->wake = fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (log->wake < 0)
 		return err_sys(err, errno, "make an event");

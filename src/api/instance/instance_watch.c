@@ -232,7 +232,8 @@ int cloche_watch_new(const cloche_instance *instance, cloche_watch **ret, cloche
 		return err_nomem(err);
 	w->chan.fd = -1;
 	w->instance = instance_copy(instance);
-	r = w->instance ? cloche_instance_refresh(w->instance, e) : err_nomem(e);
+	r = w->instance ? cloche_instance_refresh(w->instance, e)
+			: err_sys(e, errno, "copy the handle of a sandbox");
 	if (r == 0)
 		r = watch_begin(w, e);
 	if (r < 0) {

@@ -81,7 +81,7 @@ static int new_there(const cloche_instance *instance, enum run_where where, cloc
 		return err_nomem(err);
 	run->in = instance_copy(instance);
 	if (!run->in)
-		return err_nomem(err);
+		return err_sys(err, errno, "copy the handle of a sandbox");
 	run_tell(run);
 	*ret = TAKE_PTR(run);
 	return 0;
