@@ -358,6 +358,7 @@ static const struct message *room_limits_message(void)
 	F(ENUM, net, room_net, ROOM_NET_END_)                                                      \
 	F(BOOL, nested)                                                                            \
 	F(BOOL, masked)                                                                            \
+	F(BOOL, keeps_home)                                                                        \
 	F(U32, uid, .max = UINT32_MAX - 1)                                                         \
 	F(U32, gid, .max = UINT32_MAX - 1)                                                         \
 	F(OPTIONAL, user, .max = ROOM_USER_MAX)                                                    \

@@ -133,6 +133,14 @@ static int go_elsewhere(
 
 	if (r < 0)
 		return r;
+	if (s->spec.keeps_home) {
+		err_set(err, E_UNSUPPORTED,
+			"provider %s makes rooms at %s, and an agent that runs so keeps "
+			"its home on this machine",
+			p->name, s->elsewhere);
+		err_hint(err, "\"cloche run\" and \"cloche agent\" can do that");
+		return -E_UNSUPPORTED;
+	}
 	if (s->spec.root != ROOM_ROOT_HOST) {
 		err_set(err, E_UNSUPPORTED,
 			"provider %s makes rooms at %s, where the images of this machine are not",

@@ -152,16 +152,21 @@ static void one_that_leads_elsewhere_is_asked_for_a_room_there(void)
 	static const struct {
 		const char *name;
 		enum room_root root;
+		bool keeps_home;
 		int code;
 		const char *said, *done;
 	} rows[] = {
-		{"docker", ROOM_ROOT_HOST, 0, "provider docker makes the sandbox at there",
+		{"docker", ROOM_ROOT_HOST, false, 0, "provider docker makes the sandbox at there",
 			"docker! docker@"},
-		{"docker", ROOM_ROOT_IMAGE, E_UNSUPPORTED,
+		{"docker", ROOM_ROOT_IMAGE, false, E_UNSUPPORTED,
 			"provider docker makes rooms at there, where the images of this machine "
 			"are not",
 			"docker!"},
-		{"podman", ROOM_ROOT_HOST, E_UNSUPPORTED,
+		{"docker", ROOM_ROOT_HOST, true, E_UNSUPPORTED,
+			"provider docker makes rooms at there, and an agent that runs so keeps "
+			"its home on this machine",
+			"docker!"},
+		{"podman", ROOM_ROOT_HOST, false, E_UNSUPPORTED,
 			"provider podman makes rooms on this machine alone, not at there",
 			"podman!"},
 	};
@@ -170,7 +175,8 @@ static void one_that_leads_elsewhere_is_asked_for_a_room_there(void)
 	leads = true;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		_cleanup_(freep) char *copy = strdup(rows[i].name);
-		struct supervisor s = {.start.provider = copy, .spec.root = rows[i].root};
+		struct supervisor s = {.start.provider = copy,
+			.spec = {.root = rows[i].root, .keeps_home = rows[i].keeps_home}};
 		struct cloche_err err = CLOCHE_ERR_INIT;
 
 		done[0] = '\0';

@@ -233,6 +233,7 @@ static int make_room(const cloche_sandbox *sb, bool kept, const struct network_l
 		return r;
 	ret->nested = sb->nested;
 	ret->masked = sb->secrets && cloche_secrets_count(sb->secrets) > 0;
+	ret->keeps_home = sb->keeps_home;
 	ret->limits = sb->limits;
 	ret->limits.best_effort = sb->best_effort;
 	ret->limits.memory_optional = sb->memory_optional;

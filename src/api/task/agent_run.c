@@ -156,6 +156,7 @@ static int agent_add_home(struct agent_start *s, bool fresh, struct cloche_err *
 			.found = true,
 			.unobeyed = true},
 		err);
+	s->sb->keeps_home = true;
 	return r < 0 ? r : agent_open_prefixes(s, err);
 }
 
