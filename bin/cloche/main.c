@@ -6,6 +6,7 @@
 #include <cloche/agent.h>
 #include <cloche/version.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -200,6 +201,8 @@ int main(int argc, char **argv)
 
 	if (open_stdio() < 0)
 		return EXIT_CLOCHE;
+	/* Exceeding RLIMIT_FSIZE is an error to report, not a reason to die. */
+	signal(SIGXFSZ, SIG_IGN);
 	/* stdio does not keep the errno of a write; of the last one we know it. */
 	if (!isatty(STDOUT_FILENO))
 		(void)setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
