@@ -115,23 +115,16 @@ static bool copies_is_in_place(
 	return (at && strcmp(at, below) == 0) || (also && strcmp(also, below) == 0);
 }
 
-/* Whether nobody expects the mount to follow what changes: a tool that was found, or a file, which
- * is copied once. */
-static bool copies_stays(const struct room_mount *m)
-{
-	struct stat st;
-
-	return m->ro && (m->found || (fstat(m->fd, &st) == 0 && S_ISREG(st.st_mode)));
-}
-
-/* Whether the same files, of which a command might change some, are seen by two mounts. */
+/* Whether the same files, of which a command might change some, are seen by two mounts. A single
+ * file that is to be read is known to be a copy. */
 static bool copies_overlap(const struct room_mount *outer, const struct room_mount *inner)
 {
 	char around[PATH_MAX], path[PATH_MAX];
 	const char *below;
 
-	if (outer->guard || inner->guard || (outer->ro && inner->ro) || copies_stays(inner) ||
-		fd_path(outer->fd, around) < 0 || fd_path(inner->fd, path) < 0)
+	if (outer->guard || inner->guard || (outer->ro && inner->ro) ||
+		(inner->ro && (inner->found || inner->file)) || fd_path(outer->fd, around) < 0 ||
+		fd_path(inner->fd, path) < 0)
 		return false;
 	below = fs_below(path, around);
 	return below && !copies_is_in_place(outer, inner, below);
