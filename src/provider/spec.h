@@ -109,14 +109,13 @@ struct room_spec {
 	bool masked; /* it has masked secrets, which are of use only behind a gateway */
 	/* An agent has its home in it, which stays on this machine. */
 	bool keeps_home;
-	int ca_fd;       /* borrowed, -1: none. A pipe from which certificates to trust besides the
-			  * root's own (PEM) are read until its end. It is read as late as possible
-			  * while the room is made, since their maker starts at the same time. An end
-			  * without any certificate, or no end within ten seconds, is an E_NETWORK error
-			  */
-	char *init_path; /* host path of the program that becomes process 1 */
-	char *place;     /* where the room is made, in the provider's words; NULL: on this machine
-			  */
+	/* Borrowed, -1: none. A pipe from which certificates to trust besides the root's own (PEM)
+	 * are read until its end. It is read as late as possible while the room is made, since
+	 * their maker starts at the same time. An end without any certificate, or no end within ten
+	 * seconds, is an E_NETWORK error. */
+	int ca_fd;
+	char *init_path;   /* host path of the program that becomes process 1 */
+	char *place;       /* where the room is made, in the provider's words; NULL: here */
 	char *place_image; /* the image that the place itself starts the room in, in the provider's
 			    * words (root is ROOM_ROOT_HOST: that image's system); NULL: none */
 	char *sync;        /* which files of its mounts a room elsewhere gets; NULL: all */
