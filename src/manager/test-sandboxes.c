@@ -119,22 +119,22 @@ static void with_few_descriptors(rlim_t n, void (*fn)(const char *id), const cha
 	must(setrlimit(RLIMIT_NOFILE, &old) == 0);
 }
 
-static int told;
+static int seen;
 
 static void sweep_and_look(const char *id)
 {
 	struct sandbox_entry entry;
 
 	sandboxes_sweep(base, NULL, NULL);
-	told = sandbox_open(base, id, &entry, NULL);
-	if (told == 0)
-		told = entry.life;
+	seen = sandbox_open(base, id, &entry, NULL);
+	if (seen == 0)
+		seen = entry.life;
 	sandbox_entry_done(&entry);
 }
 
 static void try_to_remove(const char *id)
 {
-	told = sandbox_remove(base, id, NULL);
+	seen = sandbox_remove(base, id, NULL);
 }
 
 /* Without descriptors nobody can see who lives. That is an error: nothing is gone because of it. */
@@ -148,17 +148,17 @@ static void without_descriptors_nothing_is_gone(void)
 	end_in_order(&e);
 	for (n = first; n < first + 12; n++) {
 		with_few_descriptors(n, sweep_and_look, live);
-		check(told == SANDBOX_LIVE || told == -E_SYSTEM);
+		check(seen == SANDBOX_LIVE || seen == -E_SYSTEM);
 		check_int(life(live), SANDBOX_LIVE);
 		check_int(life(ended), SANDBOX_ENDED);
 	}
-	check_int(told, SANDBOX_LIVE);
+	check_int(seen, SANDBOX_LIVE);
 	check_int(sandbox_resolve(base, "name", id, NULL), 0);
-	for (n = first, told = -1; told < 0 && n < first + 12; n++) {
+	for (n = first, seen = -1; seen < 0 && n < first + 12; n++) {
 		with_few_descriptors(n, try_to_remove, ended);
-		check((told == 0) == (life(ended) == -1));
+		check((seen == 0) == (life(ended) == -1));
 	}
-	check_int(told, 0);
+	check_int(seen, 0);
 	sandbox_dir_remove(&d);
 }
 
