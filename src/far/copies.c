@@ -115,16 +115,16 @@ static bool copies_is_in_place(
 	return (at && strcmp(at, below) == 0) || (also && strcmp(also, below) == 0);
 }
 
-/* Whether the same files, of which a command might change some, are seen by two mounts. A single
- * file that is to be read is known to be a copy. */
+/* Whether what a command changes by the path of the inner mount would be missed by that of the
+ * outer one. Nobody looks by another path for what cloche has mounted by itself, as the state of an
+ * agent, and what can only be read is known to be as it was at the beginning. */
 static bool copies_overlap(const struct room_mount *outer, const struct room_mount *inner)
 {
 	char around[PATH_MAX], path[PATH_MAX];
 	const char *below;
 
-	if (outer->guard || inner->guard || (outer->ro && inner->ro) ||
-		(inner->ro && (inner->found || inner->file)) || fd_path(outer->fd, around) < 0 ||
-		fd_path(inner->fd, path) < 0)
+	if (outer->guard || inner->guard || inner->found || inner->ro ||
+		fd_path(outer->fd, around) < 0 || fd_path(inner->fd, path) < 0)
 		return false;
 	below = fs_below(path, around);
 	return below && !copies_is_in_place(outer, inner, below);
@@ -142,11 +142,10 @@ static int copies_check_apart(const struct room_spec *spec, struct cloche_err *e
 			if (i == k || !copies_overlap(outer, inner))
 				continue;
 			err_set(err, E_UNSUPPORTED,
-				"%s is at %s and a part of what is at %s: a sandbox elsewhere "
-				"would "
-				"have two copies of it",
+				"%s is at %s and a part of what is at %s: a sandbox "
+				"elsewhere would have two copies of it",
 				inner->source, inner->target, outer->target);
-			err_hint(err, "mount it once, or both read-only");
+			err_hint(err, "mount it once, or at %s read-only", inner->target);
 			return -E_UNSUPPORTED;
 		}
 	return 0;
