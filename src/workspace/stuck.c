@@ -22,8 +22,7 @@ void stuck_done(struct stuck *s)
 	*s = (struct stuck){0};
 }
 
-/* Whether a path lies in a git directory: one of its names is ".git". */
-static bool stuck_is_of_git(const char *path)
+bool stuck_is_of_git(const char *path)
 {
 	struct str rest = str_from(path);
 

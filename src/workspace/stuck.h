@@ -28,6 +28,9 @@ void stuck_done(struct stuck *s);
  * the person open the hooks. Return 0 or -ENOMEM. */
 _warn_unused_ int stuck_add(struct stuck *s, const char *source, const char *target);
 
+/* Whether a path lies in a git directory: one of its names is ".git". */
+bool stuck_is_of_git(const char *path);
+
 /* Read a file STUCK_NAME in the directory `name` of `copies`, if there is one. */
 void stuck_read(struct stuck *s, int copies, const char *name);
 

@@ -67,7 +67,7 @@ static int begin(const cloche_sandbox *sb, const cloche_sandbox *made, cloche_wa
 	how.config = sandbox_describe(sb);
 	if (!how.config)
 		return err_nomem(err);
-	r = room_start(sb, &how, &net, fn, user, &client, err);
+	r = room_start(sb, &how, &net, NULL, fn, user, &client, err);
 	if (r == 0) {
 		client_on_warning(client, fn, user);
 		sandbox_tell_doubtful(sb, fn, user);

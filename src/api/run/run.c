@@ -133,6 +133,7 @@ void cloche_run_free(cloche_run *run)
 	buf_done_wiped(&run->stdin_data);
 	buf_done(&run->kept[0]);
 	buf_done(&run->kept[1]);
+	heard_done(&run->heard);
 	free(run);
 }
 
@@ -289,6 +290,8 @@ int run_take_output(void *user, int stream, const char *p, size_t n)
 	cloche_run *run = user;
 	int r;
 
+	if (stream == 2 || run->tty_fd >= 0)
+		heard_feed(&run->heard, p, n);
 	if (stream != 1 || !run->code || !code_has_value(run->code))
 		r = run_keep_output(run, stream, p, n);
 	else

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "client/client.h"
 #include "sandbox/sandbox.h"
+#include "workspace/heard.h"
 #include <cloche/run.h>
 #include <stdatomic.h>
 #include <termios.h>
@@ -83,6 +84,7 @@ struct cloche_run {
 	struct ctl_ended ended;
 	uint64_t lasted_usec; /* RUN_OWN: from before the sandbox was made to after its end */
 	struct buf kept[2];   /* output, if there is no callback for it */
+	struct heard heard;   /* RUN_OWN: in standard error, or on the terminal */
 	char start_failure[1024];
 	cloche_result told;
 	int start_exit; /* 126 or 127 if the command did not start, else 0 */

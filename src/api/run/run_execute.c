@@ -231,8 +231,8 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 
 	if (!how.config)
 		return err_nomem(err);
-	r = room_start(
-		run->sb, &how, &run->network, run->on_warning, run->on_warning_user, &client, err);
+	r = room_start(run->sb, &how, &run->network, &run->heard, run->on_warning,
+		run->on_warning_user, &client, err);
 	if (r < 0)
 		return r;
 	run_begin(run, client);
@@ -360,6 +360,15 @@ static int settle(cloche_run *run, int r, struct cloche_err *err)
 	return 0;
 }
 
+/* It is advice, which the result does not depend on. */
+static void run_tell_heard(cloche_run *run)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(256 * 1024);
+
+	if (heard_tell(&run->heard, &text) == 0 && buf_len(&text) && buf_cstr(&text))
+		run_warn(run, buf_cstr(&text));
+}
+
 static int execute_once(cloche_run *run, struct cloche_err *err)
 {
 	struct cloche_err own = CLOCHE_ERR_INIT;
@@ -392,6 +401,7 @@ static int execute_once(cloche_run *run, struct cloche_err *err)
 	run->lasted_usec = clock_mono_usec() - began;
 	network_finish(&run->network);
 	run_end_network(run);
+	run_tell_heard(run);
 	return r;
 }
 

@@ -343,8 +343,30 @@ static int start_client(const cloche_sandbox *sb, struct client_start *start, st
 	return r;
 }
 
+/* What a command cannot change, and how to let it is an option. A copy of a configuration can be
+ * changed, and who shows a file that is hidden is told at the beginning. */
+static int listen_for(const struct room_spec *room, struct heard *heard)
+{
+	int r = 0;
+
+	for (size_t i = 0; heard && r == 0 && i < room->mounts_n; i++) {
+		const struct room_mount *m = &room->mounts[i];
+		_cleanup_(freep) char *also = NULL;
+		const char *above, *name;
+
+		if (!m->guard || !m->ro || m->config || m->hidden)
+			continue;
+		above = room->mounts[m->guard - 1].also;
+		name = room_spec_guarded(room, m);
+		also = above ? fs_join(above, name) : NULL;
+		r = above && !also ? -ENOMEM : heard_add(heard, name, m->target, also);
+	}
+	return r;
+}
+
 int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct network *net,
-	cloche_warning_fn fn, void *user, struct client **ret, struct cloche_err *err)
+	struct heard *heard, cloche_warning_fn fn, void *user, struct client **ret,
+	struct cloche_err *err)
 {
 	_cleanup_(room_spec_donep) struct room_spec room;
 	_cleanup_(client_freep) struct client *client = NULL;
@@ -370,6 +392,8 @@ int room_start(const cloche_sandbox *sb, const struct ctl_start *how, struct net
 	ctl_start_done(&start.m);
 	if (r == 0)
 		r = hidden_tell(client, &room, fn, user, err);
+	if (r == 0 && listen_for(&room, heard) < 0)
+		r = err_nomem(err);
 	if (r == 0 && config_fd >= 0)
 		r = network_start(net, client, sb, &logs, config_fd, err);
 	if (r < 0)
