@@ -221,6 +221,11 @@ const char *shown_id(const char *id)
 	return shown;
 }
 
+int status_of_output(bool ok, int r)
+{
+	return ok || output_errno == EPIPE ? r : EXIT_CLOCHE;
+}
+
 int finish_output(int r)
 {
 	(void)flush_output();

@@ -49,6 +49,9 @@ const char *shown_id(const char *id);
 
 /* Flush stdout in the middle of a command. Return false on failure, the reason of which is kept. */
 bool flush_output(void);
+/* The exit status of a command that has ended with r and has printed its result (ok), or failed to:
+ * r if it is the reader of a pipe who has gone, as in a shell pipeline; else EXIT_CLOCHE. */
+int status_of_output(bool ok, int r);
 /* At the end of every command: flush stdout, and say if anything could not be written to it. Return
  * r, or EXIT_CLOCHE if r is 0 and output was lost. */
 int finish_output(int r);

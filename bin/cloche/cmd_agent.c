@@ -256,7 +256,7 @@ static int run_agent(struct agent_options *o, const char *prompt, size_t prompt_
 	if (r == 0)
 		r = cloche_task_execute(task, prompt, prompt_n, err);
 	if (r == 0) {
-		r = print_result(o, task) ? 0 : EXIT_CLOCHE;
+		r = status_of_output(print_result(o, task), 0);
 		agent_summarise(task);
 		agent_say_refusals(o, task);
 		json_decref(planted_say(cloche_task_result_of(task)->run->id));

@@ -137,7 +137,7 @@ static int eval_run(cloche_run *run, const struct eval_options *o, bool own)
 	else if (kind != CLOCHE_CODE_PROGRAM)
 		ok = eval_print_values(run, kind);
 	if (!ok)
-		return EXIT_CLOCHE;
+		return status_of_output(ok, r);
 	if (o->output && r == 0 && !eval_write_file(run, o->output))
 		return EXIT_CLOCHE;
 	return r;

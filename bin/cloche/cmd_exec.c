@@ -115,9 +115,7 @@ static int exec_run_attached(
 		!strchr(program, '/') && program_is_here(program))
 		say("%s is a program of this machine: \"cloche create --tool %s\" shows it inside",
 			program, program);
-	if (ran && o->json && !json_print_exec(run))
-		r = EXIT_CLOCHE;
-	return r;
+	return ran && o->json ? status_of_output(json_print_exec(run), r) : r;
 }
 
 static int exec_set_user(
@@ -223,9 +221,7 @@ static int run_shell(
 	log = o->quiet ? NULL : refusals_open(cloche_instance_id(i), true);
 	r = foreground_run(run, &f, &ran);
 	refusals_say(log, cloche_instance_id(i), true);
-	if (ran && o->json && !json_print(json_shell_result(run)))
-		r = EXIT_CLOCHE;
-	return r;
+	return ran && o->json ? status_of_output(json_print(json_shell_result(run)), r) : r;
 }
 
 static int main_shell(void *ctx, const struct operands *operands, cloche_err *err)

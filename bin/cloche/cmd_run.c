@@ -98,10 +98,10 @@ int run_run_attached(struct sandbox_options *o, cloche_run *run)
 	if (!o->quiet)
 		refusals_say(refusals_open(end->id, false), end->id, false);
 	planted = planted_say(end->id);
-	if (o->json && !json_print_run(run, planted))
-		r = EXIT_CLOCHE;
-	if (o->events && !events_result(json_run_result(run, planted)))
-		r = EXIT_CLOCHE;
+	if (o->json)
+		r = status_of_output(json_print_run(run, planted), r);
+	if (o->events)
+		r = status_of_output(events_result(json_run_result(run, planted)), r);
 	json_decref(planted);
 	if (end->is_recorded && !o->json && !o->events)
 		say("recorded: cloche log %s", end->id);
