@@ -65,7 +65,8 @@ static void deadline_on_timeout(struct loop_timer *timer)
 	struct supervisor *s = t->sup;
 
 	t->timed_out = true;
-	if (s->start.one_shot) {
+	/* The end of a run's own command is that of the run. */
+	if (s->start.one_shot && t->number == s->tasks.first_number) {
 		sandbox_end(s, CTL_REASON_TIMEOUT, s->start.grace_usec);
 		return;
 	}
