@@ -87,13 +87,26 @@ list_stuck() {
 	with_guards diff-tree -r -z --no-renames --name-only "$1" "$2" | list_other "$2:"
 }
 
+# What has to be opened for these files, as options: the guards that they are, or lie in.
+list_openings() {
+	top=$(git rev-parse --show-toplevel)
+	list_guards | tr '\0' '\n' | while IFS= read -r guard; do
+		guard=${guard#':(top,literal)'}
+		printf '%s\n' "$files" | while IFS= read -r file; do
+			case $file in
+			"$guard" | "$guard"/*) printf '%s/%s\n' "$top" "$guard" && break ;;
+			esac
+		done
+	done | sort -u | sed "s/'/'\\\\''/g; s/.*/ --allow-write '&'/" | tr -d '\n'
+}
+
 say() {
 	echo 'cloche: read-only in this sandbox, and different in the other commit:' >&2
 	printf '%s\n' "$files" >&2
 	for line; do
 		echo "cloche: $line" >&2
 	done
-	echo 'cloche: to allow it, start the sandbox with --allow-write FILE for each' >&2
+	printf '%s\n' "cloche: to allow it, start the sandbox with$(list_openings)" >&2
 	note_files
 }
 

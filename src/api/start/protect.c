@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "fs/fs.h"
 #include "workspace/find.h"
+#include "workspace/told.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,10 +145,33 @@ static int protect_hide(struct protector *p, const char *path, const struct stat
 	return 0;
 }
 
+/* What is read-only as a whole is not opened in part: programs that may change one file of a
+ * directory could make any other there. */
+static int protect_refuse_part(
+	struct protector *p, const char *source, const struct stat *st, enum find_kind kind)
+{
+	_cleanup_(buf_donep) struct buf whole = BUF_INIT(8 * PATH_MAX);
+
+	for (size_t i = 0; p->room->opened && p->room->opened[i]; i++) {
+		if (kind == FIND_PINNED || !S_ISDIR(st->st_mode) ||
+			!fs_is_within(p->room->opened[i], source))
+			continue;
+		if (told_quote(&whole, str_from(source)) < 0 || !buf_cstr(&whole))
+			return err_nomem(p->err);
+		err_set(p->err, E_USAGE,
+			"--allow-write %s: it is in a directory that is read-only as a whole",
+			p->room->opened[i]);
+		err_hint(p->err, "name all of it: --allow-write %s", buf_cstr(&whole));
+		return -E_USAGE;
+	}
+	return 0;
+}
+
 static int protect_found(void *user, const char *path, const struct stat *st, enum find_kind kind)
 {
 	struct protector *p = user;
 	_cleanup_(freep) char *source = fs_join(p->room->mounts[p->mount].source, path);
+	int r;
 
 	if (kind == FIND_HIDDEN_BY_DEFAULT || kind == FIND_HIDDEN_BY_RULE)
 		return protect_hide(p, path, st, kind == FIND_HIDDEN_BY_DEFAULT);
@@ -155,7 +179,10 @@ static int protect_found(void *user, const char *path, const struct stat *st, en
 		return 0;
 	if (!source)
 		return err_nomem(p->err);
-	return fs_is_within_any(source, p->room->opened) ? 0 : protect_add(p, path, st, kind);
+	if (fs_is_within_any(source, p->room->opened))
+		return 0;
+	r = protect_refuse_part(p, source, st, kind);
+	return r < 0 ? r : protect_add(p, path, st, kind);
 }
 
 /* Whether the room may write to a worktree by its path on the host. file is its file
