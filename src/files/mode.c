@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: in a room whose walls are Landlock, a call that changes a mode waits for the
- * guard, which looks into the caller to see what it means. The file worker hides from the room's
- * processes, so the guard may not look, and refuses with EACCES, which the kernel does not say of
- * an open file. The change is then made by a child that holds the file alone and does not hide. */
+/* Theory of operation: some calls that change a mode wait for somebody who looks into the caller to
+ * see what it means: in a room whose walls are Landlock all of them, for the guard, elsewhere those
+ * that would set the set-group-id bit, for init (init/setgid.h). The file worker hides from the
+ * room's processes, so neither may look. The guard then refuses with EACCES, which the kernel does
+ * not say of an open file, and init with EPERM. The change is then made by a child that holds the
+ * file alone and does not hide. */
 #include "files/mode.h"
 #include "base/fd.h"
 
@@ -46,7 +48,7 @@ int files_set_mode(int fd, mode_t mode)
 	int status = 0, r = mode_change(fd, mode);
 	pid_t child, ended;
 
-	if (r != -EACCES)
+	if (r != -EACCES && (r != -EPERM || !(mode & S_ISGID)))
 		return r;
 	child = fork();
 	if (child == 0)

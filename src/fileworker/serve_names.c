@@ -135,6 +135,18 @@ int serve_list(struct server *s, const struct files_request *q, struct files_err
 	return r;
 }
 
+/* mkdir() takes no set-id bits: they are left out without a word. */
+static int set_id_bits(const struct beneath *at, uint32_t mode)
+{
+	_cleanup_fd_ int fd =
+		openat(at->dir, at->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 ? -errno : files_set_mode(fd, mode);
+
+	if (r < 0)
+		unlinkat(at->dir, at->name, AT_REMOVEDIR);
+	return r;
+}
+
 /* An explicit mode is not subject to the umask. */
 static int make_directory(const struct beneath *at, uint32_t mode)
 {
@@ -146,7 +158,7 @@ static int make_directory(const struct beneath *at, uint32_t mode)
 	old = umask(0);
 	r = mkdirat(at->dir, at->name, mode) < 0 ? -errno : 0;
 	umask(old);
-	return r;
+	return r == 0 && mode & (S_ISUID | S_ISGID) ? set_id_bits(at, mode) : r;
 }
 
 int serve_mkdir(struct server *s, const struct files_request *q, struct files_error *e)
