@@ -67,9 +67,13 @@ bool hide_rule_is_good(struct str rule)
 	if (rule.n == 0 || rule.n > HIDE_MAX_RULE || strchr("!/", rule.p[0]) ||
 		rule.p[rule.n - 1] == '/')
 		return false;
-	for (rest = rule; rest.n;)
-		if (str_eq(str_next(&rest, '/'), STR("..")))
+	/* Of a path that is found, no part is one of these. */
+	for (rest = rule; rest.n;) {
+		struct str part = str_next(&rest, '/');
+
+		if (part.n == 0 || str_eq(part, STR(".")) || str_eq(part, STR("..")))
 			return false;
+	}
 	return true;
 }
 
@@ -86,9 +90,18 @@ static bool hide_matches_one(struct str glob, struct str text)
 	       !hide_differs(glob.p[glob.n - 1], text.p[text.n - 1]) && glob_match(glob, text);
 }
 
-static bool hide_matches(struct str glob, struct str path, struct str name)
+/* Whether a file is what the glob is for, or lies in a directory that is. */
+static bool hide_matches(struct str glob, struct str path)
 {
-	return hide_matches_one(glob, str_chr(glob, '/') < glob.n ? path : name);
+	bool from_top = str_chr(glob, '/') < glob.n;
+
+	for (struct str rest = path, name; rest.n;) {
+		name = str_next(&rest, '/');
+		if (hide_matches_one(glob,
+			    from_top ? str_make(path.p, (size_t)(name.p + name.n - path.p)) : name))
+			return true;
+	}
+	return false;
 }
 
 /* Read a file that a room may have written; false if it is no regular file, or too large. */
@@ -197,7 +210,7 @@ enum hidden hide_judge(struct hide *h, const char *path, int dir, const char *na
 		struct str r = str_from(*rule);
 		bool shows = hide_rule_shows(r), all = shows && r.p[0] != '!';
 
-		if (!all && !hide_matches(shows ? str_from_index(r, 1) : r, whole, base))
+		if (!all && !hide_matches(shows ? str_from_index(r, 1) : r, whole))
 			continue;
 		by_rule = !shows;
 		by_default = by_default && !shows;

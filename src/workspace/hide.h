@@ -15,8 +15,8 @@ enum {
 
 /* What a rule says: GLOB hides what matches, !GLOB shows it, and "none" all that rules before it
  * and the table of hide.c have hidden. A GLOB without a slash is for a name in any directory, one
- * with a slash for the path from the directory that is mounted. As in a list of rules for a
- * firewall, the last one that matches holds. */
+ * with a slash for the path from the directory that is mounted; a directory that matches is all
+ * that is in it. As in a list of rules for a firewall, the last one that matches holds. */
 bool hide_rule_is_good(struct str rule);
 bool hide_rule_shows(struct str rule);
 

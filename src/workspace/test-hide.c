@@ -94,6 +94,17 @@ static void test_rules(void)
 		{{"x.txt"}, "d/x.txt", HIDDEN_BY_RULE},
 		{{"d/*", "!d/x.txt"}, "d/x.txt", HIDDEN_NOT},
 		{{"none.txt"}, "none.txt", HIDDEN_BY_RULE},
+		/* A directory is all that is in it. */
+		{{"d"}, "d/x.txt", HIDDEN_BY_RULE},
+		{{"d"}, "d/e/x.txt", HIDDEN_BY_RULE},
+		{{"e"}, "d/e/x.txt", HIDDEN_BY_RULE},
+		{{"d/e"}, "d/e/x.txt", HIDDEN_BY_RULE},
+		{{"d/e"}, "d/x.txt", HIDDEN_NOT},
+		{{"e/x.txt"}, "d/e/x.txt", HIDDEN_NOT},
+		{{"x"}, "d/x.txt", HIDDEN_NOT},
+		{{"d", "!e"}, "d/e/x.txt", HIDDEN_NOT},
+		{{"d", "!d/e"}, "d/x.txt", HIDDEN_BY_RULE},
+		{{"!d"}, "d/.env.local", HIDDEN_NOT},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -104,8 +115,10 @@ static void test_rules(void)
 
 static void test_good_rules(void)
 {
-	static const char *const good[] = {".env", "!.env", "none", "a/b", "*", "..a", "!a/*"};
-	static const char *const bad[] = {"", "!", "!!a", "/a", "!/a", "a/", "../a", "a/../b"};
+	static const char *const good[] = {
+		".env", "!.env", "none", "a/b", "*", "..a", "!a/*", ".a/.b"};
+	static const char *const bad[] = {"", "!", "!!a", "/a", "!/a", "a/", "../a", "a/../b",
+		"./a", "!./a", "a/./b", "a//b", ".", "a/."};
 	static char longest[HIDE_MAX_RULE + 2];
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
@@ -166,7 +179,7 @@ int main(void)
 
 	tap_dir(dir);
 	top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	must(top >= 0 && mkdirat(top, "d", 0700) == 0);
+	must(top >= 0 && mkdirat(top, "d", 0700) == 0 && mkdirat(top, "d/e", 0700) == 0);
 	run_test(test_names);
 	run_test(test_contents);
 	run_test(test_rules);
