@@ -156,12 +156,30 @@ static int forward_begin_elsewhere(struct forward *f, int listener, struct cloch
 	return forward_start_program(f, listener, theirs, FORWARD_FD_SUPERVISOR, err);
 }
 
+/* Without a network of its own nothing listens in a room: the port would be open, and lead nowhere.
+ */
+static int forward_check(const struct supervisor *s, struct cloche_err *err)
+{
+	const char *isolation = room_isolation(s->room);
+
+	if (strcmp(isolation, provider_isolation("native")) == 0)
+		return 0;
+	err_set(err, E_UNSUPPORTED, "no port leads into a sandbox with isolation %s", isolation);
+	err_hint(err, s->spec.net == ROOM_NET_HOST
+			      ? "with --net host, what listens inside does so on this machine: ask "
+				"its own port"
+			      : "nothing can listen there: use another provider");
+	return -E_UNSUPPORTED;
+}
+
 static int forward_begin(
 	struct supervisor *s, const struct ctl_forward *m, int listener, struct cloche_err *err)
 {
 	struct forward *f;
-	int n, r;
+	int n, r = forward_check(s, err);
 
+	if (r < 0)
+		return r;
 	DL_COUNT(s->forwards, f, n);
 	if (n >= MAX_FORWARDS)
 		return err_set(err, E_LIMIT, "the sandbox has %d forwarded ports already", n);
