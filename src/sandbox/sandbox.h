@@ -152,9 +152,10 @@ const char *sandbox_workdir(const cloche_sandbox *sb);
 char *sandbox_describe(const cloche_sandbox *sb);
 /* Return whether the sandbox has a full record. */
 bool sandbox_is_recorded(const cloche_sandbox *sb);
-/* Return the same for a sandbox that runs one command: the command and its first arguments, cut if
- * they are long. code_arg: index of the argument in whose place CTL_CODE is shown; 0: none. */
-char *sandbox_describe_command(const char *const *argv, size_t code_arg);
+/* Return the same for a sandbox that runs one command: its working directory, and the command with
+ * its first arguments, cut if they are long. code_arg: index of the argument in whose place
+ * CTL_CODE is shown; 0: none. */
+char *sandbox_describe_command(const cloche_sandbox *sb, const char *const *argv, size_t code_arg);
 
 /* tools.c. Add a directory inside to the PATH: in front of the system's, behind those that were
  * added before. */

@@ -153,7 +153,7 @@ char *sandbox_describe(const cloche_sandbox *sb)
 	return r == 0 ? str_dup(buf_str(&text)) : NULL;
 }
 
-char *sandbox_describe_command(const char *const *argv, size_t code_arg)
+char *sandbox_describe_command(const cloche_sandbox *sb, const char *const *argv, size_t code_arg)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TEXT);
 	_cleanup_json_ json_t *o = json_object();
@@ -168,6 +168,10 @@ char *sandbox_describe_command(const char *const *argv, size_t code_arg)
 	}
 	if (r == 0)
 		r = json_put(o, "argv", json_incref(args));
+	if (r == 0)
+		r = json_put(o, "workdir", json_text(sandbox_workdir(sb)));
+	if (r == 0)
+		r = add_workdir_bytes(o, sandbox_workdir(sb));
 	if (r == 0)
 		r = json_text_write(&text, o, 0);
 	if (r == -E2BIG)

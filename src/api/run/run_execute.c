@@ -225,7 +225,7 @@ static int start_own(cloche_run *run, struct cloche_err *err)
 		.kept = run->detached,
 		.config = run->detached || sandbox_is_recorded(run->sb)
 				  ? sandbox_describe(run->sb)
-				  : sandbox_describe_command(
+				  : sandbox_describe_command(run->sb,
 					    (const char *const *)run->argv, code_driver_arg(run))};
 	int r;
 

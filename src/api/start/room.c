@@ -267,13 +267,16 @@ static int describe_start(const cloche_sandbox *sb, const struct room_spec *room
 	m->record_limit = sb->record_limit;
 	m->record_sync = oplog_sync_named(str_from(sb->record_sync));
 	m->grace_usec = CTL_DEFAULT_GRACE_USEC;
-	if (r < 0 || !m->kept)
+	if (r < 0)
 		return r;
-	m->log_bytes = sb->output_limit;
+	if (m->kept) {
+		m->log_bytes = sb->output_limit;
+		m->timeout_usec = clock_usec_of_msec(sb->ttl_ms);
+	}
+	/* Also for what somebody starts beside the command of a run. */
 	m->has_user = !room->own_user;
 	m->uid = room->uid;
 	m->gid = room->gid;
-	m->timeout_usec = clock_usec_of_msec(sb->ttl_ms);
 	m->exec_timeout_usec = clock_usec_of_msec(sb->timeout_ms);
 	if (room_make_env(sb, &m->env) < 0 || strv_copy(sb->labels, &m->labels) < 0)
 		return err_nomem(err);
