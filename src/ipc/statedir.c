@@ -65,14 +65,12 @@ static int open_searchable(const char *path)
 	return fd < 0 ? -1 : openat(fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-int statedir_open_consent(bool *ret_is_there)
+/* The directory, or its nearest parent that exists. Cuts the path. */
+static int open_nearest(char *path, bool *ret_is_there)
 {
-	_cleanup_(freep) char *path = NULL;
 	int fd;
 
 	*ret_is_there = true;
-	if (statedir_path(STATEDIR_CONSENT, &path, NULL) < 0)
-		return -1;
 	while ((fd = open_searchable(path)) < 0) {
 		char *slash = strrchr(path, '/');
 
@@ -82,4 +80,19 @@ int statedir_open_consent(bool *ret_is_there)
 		slash[slash == path] = '\0';
 	}
 	return fd;
+}
+
+int statedir_open_consent(bool *ret_is_there)
+{
+	_cleanup_(freep) char *path = NULL;
+
+	return statedir_path(STATEDIR_CONSENT, &path, NULL) < 0 ? -1
+								: open_nearest(path, ret_is_there);
+}
+
+int statedir_open_settings(bool *ret_is_there)
+{
+	_cleanup_(freep) char *path = NULL;
+
+	return fs_config_path(".", &path) < 0 || !path ? -1 : open_nearest(path, ret_is_there);
 }

@@ -30,3 +30,6 @@ _warn_unused_ int statedir_check(struct cloche_err *err);
 /* Open (O_PATH) the directory of the consents or, if it does not exist yet, its nearest parent that
  * exists and that we may search. Return -1 if there is none. */
 int statedir_open_consent(bool *ret_is_there);
+
+/* The same for what the user keeps for cloche (fs_config_path()): it is obeyed without consent. */
+int statedir_open_settings(bool *ret_is_there);

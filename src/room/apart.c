@@ -84,13 +84,23 @@ static bool apart_is_same(int one, int two)
 	       a.st_ino == b.st_ino;
 }
 
+/* Takes a directory that may be the nearest parent of the one that is meant, or -1. */
+static int apart_init_nearest(struct apart *a, int dir, bool is_there)
+{
+	_cleanup_fd_ int fd = dir;
+	int r = fd < 0 ? 0 : apart_init(a, fd);
+
+	a->is_there = is_there;
+	return r;
+}
+
 int apart_own_init(struct apart_own *a, struct cloche_err *err)
 {
-	bool is_there = false;
-	_cleanup_fd_ int control = rundir_open(err), usual = -1, consents = -1;
-	int r = control;
+	bool consents = false, settings = false;
+	_cleanup_fd_ int control = rundir_open(err), usual = -1;
+	int r = control, fd;
 
-	a->usual.path[0] = a->consents.path[0] = '\0';
+	a->usual.path[0] = a->consents.path[0] = a->settings.path[0] = '\0';
 	if (r < 0)
 		return r;
 	r = apart_init(&a->control, control);
@@ -101,10 +111,13 @@ int apart_own_init(struct apart_own *a, struct cloche_err *err)
 		r = apart_init(&a->usual, usual);
 	if (r < 0)
 		return err_sys(err, -r, "look at the directory of sandboxes");
-	consents = statedir_open_consent(&is_there);
-	r = consents < 0 ? 0 : apart_init(&a->consents, consents);
-	a->consents.is_there = is_there;
-	return r < 0 ? err_sys(err, -r, "look at the state directory") : 0;
+	fd = statedir_open_consent(&consents);
+	r = apart_init_nearest(&a->consents, fd, consents);
+	if (r < 0)
+		return err_sys(err, -r, "look at the state directory");
+	fd = statedir_open_settings(&settings);
+	r = apart_init_nearest(&a->settings, fd, settings);
+	return r < 0 ? err_sys(err, -r, "look at the directory of your settings") : 0;
 }
 
 static int check(const struct apart *a, int source, const char *path, const char *what,
@@ -124,7 +137,8 @@ static int check(const struct apart *a, int source, const char *path, const char
 
 /* A process that reaches the control sockets, or writes to the files beside them, controls every
  * sandbox of the user, and through the supervisors the host. One that writes where consents are
- * kept could consent, in the user's name, to what a project asks for (INV-CONSENT). */
+ * kept could consent, in the user's name, to what a project asks for (INV-CONSENT), and one that
+ * writes to the user's own settings needs no consent. */
 int apart_check_source(const struct apart_own *a, int fd, const char *path, const char *home,
 	bool ro, struct stat *ret, struct cloche_err *err)
 {
@@ -139,5 +153,8 @@ int apart_check_source(const struct apart_own *a, int fd, const char *path, cons
 	if (r == 0 && (a->consents.is_there || !ro))
 		r = check(&a->consents, fd, path, "consents are kept (cloche trust)",
 			"XDG_STATE_HOME or CLOCHE_STATE_DIR", err);
+	if (r == 0 && (a->settings.is_there || !ro))
+		r = check(&a->settings, fd, path, "your own settings of cloche are kept",
+			"XDG_CONFIG_HOME", err);
 	return r;
 }

@@ -30,13 +30,14 @@ _warn_unused_ int apart_is(const struct apart *a, int source);
 /* Those of cloche. */
 struct apart_own {
 	struct apart control, usual; /* where sandboxes are controlled (ipc/rundir.h) */
-	struct apart consents;       /* of the user (ipc/statedir.h) */
+	/* of the user (ipc/statedir.h): the consents, and what is obeyed without one */
+	struct apart consents, settings;
 };
 
 /* Find them, in the parent: the child that makes the room may not be able to read them. */
 _warn_unused_ int apart_own_init(struct apart_own *a, struct cloche_err *err);
 
 /* Judge a source (source_check): it also has to lie apart from these directories. It may show the
- * place of consents if there are none yet and it is read-only. */
+ * place of consents, or of settings, if there are none yet and it is read-only. */
 _warn_unused_ int apart_check_source(const struct apart_own *a, int fd, const char *path,
 	const char *home, bool ro, struct stat *ret, struct cloche_err *err);
