@@ -81,6 +81,20 @@ int entry_of_skip(struct recorder *r, const char *path, uint64_t size, const cha
 	return o.error < 0 ? err_nomem(err) : entry_of_event(r, STATE_FS_SKIP, buf_str(&b), err);
 }
 
+int entry_of_missed(struct recorder *r, struct sight *s, const char *path, uint64_t size,
+	const char *why, struct cloche_err *err)
+{
+	int e;
+
+	s->missed = r->turn;
+	if (s->told)
+		return 0;
+	e = entry_of_skip(r, *path ? path : "/", size, why, err);
+	s->told = e == 0;
+	r->missed = r->missed || !r->quiet;
+	return e;
+}
+
 /* Read at most n bytes from fd; fewer at the end. */
 static ssize_t read_some(int fd, char *p, size_t n)
 {
@@ -101,7 +115,7 @@ static ssize_t read_some(int fd, char *p, size_t n)
 }
 
 /* Copy the contents to a blob. Their first n bytes are in data. Return 1 if they turn out to be too
- * large. */
+ * large. A failure is a matter of this file alone. */
 static int copy_contents(struct recorder *r, int fd, char *data, size_t n,
 	char ret[STATE_REF_BYTES + 1], struct cloche_err *err)
 {
@@ -137,6 +151,41 @@ static int entries_put(struct recorder *r, struct seen *s, const struct stat *st
 	return e;
 }
 
+/* Whether the file has the contents that are on record. */
+static bool has_digest(int fd, const struct stat *st, const char *digest)
+{
+	_cleanup_(freep) char *chunk = malloc(CHUNK);
+	char own[SHA256_HEX_MAX];
+	struct sha256 h;
+	off_t at = 0;
+	ssize_t n = 1;
+
+	sha256_init(&h);
+	while (chunk && at < st->st_size && (n = pread(fd, chunk, CHUNK, at)) > 0) {
+		sha256_add(&h, str_make(chunk, (size_t)n));
+		at += n;
+	}
+	sha256_hex(&h, own);
+	return chunk && at == st->st_size && strcmp(own, digest) == 0;
+}
+
+/* The contents are not on record. Whatever they are at the next look, they are new then. */
+static int skip_contents(struct recorder *r, struct seen *s, const struct stat *st, const char *why,
+	struct cloche_err *err)
+{
+	s->digest[0] = '\0';
+	return entry_of_skip(r, s->path, (uint64_t)st->st_size, why, err);
+}
+
+/* The contents cannot be kept: the next look tries again. */
+static int miss_contents(struct recorder *r, struct seen *s, const struct stat *st, const char *why,
+	struct cloche_err *err)
+{
+	s->digest[0] = '\0';
+	s->unsure = true;
+	return entry_of_missed(r, &s->sight, s->path, (uint64_t)st->st_size, why, err);
+}
+
 int entry_of_file(
 	struct recorder *r, struct seen *s, int fd, const struct stat *st, struct cloche_err *err)
 {
@@ -145,6 +194,7 @@ int entry_of_file(
 	_cleanup_(freep) char *data = malloc(CHUNK);
 	static const char beyond[] = "the limit of the record is reached";
 	bool over = !r->quiet && r->used + (uint64_t)st->st_size > r->limit;
+	struct cloche_err why = CLOCHE_ERR_INIT;
 	char ref[STATE_REF_BYTES + 1];
 	char digest[SHA256_HEX_MAX];
 	ssize_t n;
@@ -155,29 +205,32 @@ int entry_of_file(
 	if (!data)
 		return err_nomem(err);
 	if (st->st_size > RECORDER_MAX_FILE)
-		return entry_of_skip(r, s->path, (uint64_t)st->st_size, "it is too large", err);
+		return skip_contents(r, s, st, "it is too large", err);
+	if (st->st_size >= CHUNK && *s->digest && has_digest(fd, st, s->digest))
+		return entry_of_mode(r, s, st->st_mode, err);
 	if (over && st->st_size >= CHUNK)
-		return entry_of_skip(r, s->path, (uint64_t)st->st_size, beyond, err);
+		return skip_contents(r, s, st, beyond, err);
 	n = read_some(fd, data, CHUNK);
 	if (n < 0)
-		return entry_of_skip(
-			r, s->path, (uint64_t)st->st_size, err_errno_text((int)-n), err);
+		return skip_contents(r, s, st, err_errno_text((int)-n), err);
 	if (n < CHUNK) {
 		op.object = str_make(data, (size_t)n);
 		sha256_text(op.object, digest);
 		/* A new mode is recorded all the same. */
 		if (over && strcmp(s->digest, digest) != 0)
-			return entry_of_skip(r, s->path, (uint64_t)st->st_size, beyond, err);
+			return skip_contents(r, s, st, beyond, err);
 		return entries_put(r, s, st, &op, digest, err);
 	}
 	if (over) /* it has grown */
-		return entry_of_skip(r, s->path, (uint64_t)st->st_size, beyond, err);
-	e = r->quiet ? 0 : copy_contents(r, fd, data, (size_t)n, ref, err);
-	if (r->quiet || e < 0)
-		return e;
+		return skip_contents(r, s, st, beyond, err);
+	if (r->quiet)
+		return 0;
+	e = copy_contents(r, fd, data, (size_t)n, ref, &why);
+	if (e < 0)
+		return miss_contents(
+			r, s, st, why.sys_errno ? err_errno_text(why.sys_errno) : why.message, err);
 	if (e > 0)
-		return entry_of_skip(
-			r, s->path, (uint64_t)st->st_size, "it grows while it is read", err);
+		return skip_contents(r, s, st, "it grows while it is read", err);
 	op.is_ref = true;
 	op.object = str_from(ref);
 	return entries_put(r, s, st, &op, ref + 7, err);

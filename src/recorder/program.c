@@ -182,7 +182,8 @@ int recorder_program(void)
 	if (fd_sanitize_stdio() < 0 || fd_close_from(3, keep, ARRAY_SIZE(keep)) < 0)
 		return 125;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
-		narrow(&err) < 0 ||
+		/* Who opens a file while we have a lease on it only waits a moment. */
+		signal(SIGIO, SIG_IGN) == SIG_ERR || narrow(&err) < 0 ||
 		chan_init(&p.chan, RECORDING_FD, RECORDING_MAX_PAYLOAD, MAX_OUT) < 0) {
 		fprintf(stderr, "cloche-recorder: %s\n",
 			err.code ? err.message : "is started by cloche, not by hand");

@@ -21,11 +21,13 @@ static int recorder_take_entry(struct recorder *r, enum state_op_kind kind, stru
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT((size_t)STATE_LINE_MAX);
 	struct jsonout o = {.b = &text};
-	bool scans = look == RECORDER_LOOK_IF_TOLD ? r->turn == 0 || r->told_files
-						   : look == RECORDER_LOOK;
-	int e = scans ? scan_trees(r, err) : 0;
+	bool scans =
+		look == RECORDER_LOOK_IF_TOLD ? !r->whole || r->told_files : look == RECORDER_LOOK;
+	int e = scan_note_gap(r, err);
 	size_t before;
 
+	if (e == 0 && scans)
+		e = scan_trees(r, err);
 	if (e < 0 || kind == STATE_UNKNOWN)
 		return e;
 	if (kind != STATE_EXEC_END)
@@ -53,7 +55,7 @@ static int tell_of_gaps(struct recorder *r, struct cloche_err *err)
 	if (r->missed && !r->missed_told) {
 		r->missed_told = true;
 		return err_set(err, E_LIMIT,
-			"some files could not be looked at: the log says which (fs.skip)");
+			"some files could not be looked at or kept: the log says which (fs.skip)");
 	}
 	return 0;
 }

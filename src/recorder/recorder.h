@@ -89,6 +89,8 @@ struct recorder {
 	uint32_t exec;         /* the command whose changes are found; 0: there from the start */
 	bool last;             /* the room is over */
 	bool quiet;            /* the tree's first state is only noted, not recorded */
+	bool whole;            /* a look was complete */
+	bool gap_told;         /* the record says that the first one was not */
 	bool overfull;         /* there are too many files to know them all */
 	bool overfull_told;
 	bool missed; /* something could not be looked at, and an entry says so */
@@ -127,6 +129,9 @@ _warn_unused_ int entry_of_file(
 /* Record that something exists, and why its contents are not recorded. size: of a file, else 0. */
 _warn_unused_ int entry_of_skip(struct recorder *r, const char *path, uint64_t size,
 	const char *why, struct cloche_err *err);
+/* The same if s says that it is not on record; note that something of s cannot be looked at. */
+_warn_unused_ int entry_of_missed(struct recorder *r, struct sight *s, const char *path,
+	uint64_t size, const char *why, struct cloche_err *err);
 /* args: a JSON object. */
 _warn_unused_ int entry_of_event(
 	struct recorder *r, enum state_op_kind kind, struct str args, struct cloche_err *err);
@@ -138,6 +143,8 @@ _warn_unused_ int contents_finish(struct recorder *r, struct blob_writer *w,
 /* --- scan.c --- */
 /* Record all differences from the last turn in all trees. Under the log's lock. */
 _warn_unused_ int scan_trees(struct recorder *r, struct cloche_err *err);
+/* If the first look was not complete, record that once, in front of all that follows. */
+_warn_unused_ int scan_note_gap(struct recorder *r, struct cloche_err *err);
 
 /* --- printed.c --- */
 /* Add the output of a command, from the log in dir, to the members of a JSON object. */

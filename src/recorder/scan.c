@@ -7,6 +7,14 @@
  * the log's lock, so that nothing is written from outside meanwhile. The room may write; its
  * changes are found in this turn or the next.
  *
+ * A mapping is written to without a system call. On a disk, the first such write after a page was
+ * written back changes the time; so a file is read again as long as somebody has it open for
+ * writing. In memory (tmpfs), not even that is so: there, every file is read again in each turn.
+ *
+ * What was seen is noted when it is on record. So if an entry cannot be written (a full disk), the
+ * look ends, and the next one finds the rest. If this was the first one, nobody can tell what of
+ * that was there before the first command: the record says so in front of it.
+ *
  * In the root's own layer a directory that was removed and made again hides what lies below it. So
  * its deletion is recorded first, and then all that it has.
  *
@@ -24,7 +32,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -54,6 +64,7 @@ struct walk {
 	const struct recorder_tree *tree;
 	uint32_t index;
 	dev_t device;
+	bool untimed;         /* what is written through a mapping need not change a time */
 	struct place *places; /* RECORDER_MAX_DEPTH + 1: the top, and those on the way */
 	char path[STATE_PATH_MAX + 1];
 	struct cloche_err *err;
@@ -72,27 +83,12 @@ static bool is_unsure(const struct recorder *r, const struct stat *st)
 	       r->looked_nsec;
 }
 
-/* Note that something cannot be looked at, and put it on record if it is not. */
-static int note_missed(struct recorder *r, struct sight *s, const char *path, uint64_t size,
-	const char *why, struct cloche_err *err)
-{
-	int e;
-
-	s->missed = r->turn;
-	if (s->told)
-		return 0;
-	e = entry_of_skip(r, *path ? path : "/", size, why, err);
-	s->told = e == 0;
-	r->missed = r->missed || !r->quiet;
-	return e;
-}
-
-/* The same of all names in a directory. */
+/* Note that of names in a directory nothing can be seen, and put it on record if it is not. */
 static int note_blind(struct recorder *r, struct sight *s, const char *path, const char *why,
 	struct cloche_err *err)
 {
 	s->blind = r->turn;
-	return note_missed(r, s, path, 0, why, err);
+	return entry_of_missed(r, s, path, 0, why, err);
 }
 
 /* Whether the name has meanwhile gone, or become something else. */
@@ -108,17 +104,29 @@ static bool is_hidden(const struct walk *w, const struct stat *st)
 }
 
 /* Whether the file is unchanged since the turn before. Notes its current state. */
-static bool is_as_before(const struct recorder *r, struct seen *s, const struct stat *st)
+static bool is_as_before(const struct walk *w, struct seen *s, const struct stat *st)
 {
 	uint64_t changed = nsec_of(st->st_ctim);
 	bool same = !s->unsure && s->inode == st->st_ino && s->changed_nsec == changed &&
-		    s->size == (uint64_t)st->st_size;
+		    s->size == (uint64_t)st->st_size &&
+		    !(w->untimed && S_ISREG(st->st_mode) && *s->digest);
 
 	s->inode = st->st_ino;
 	s->changed_nsec = changed;
 	s->size = (uint64_t)st->st_size;
-	s->unsure = is_unsure(r, st);
+	s->unsure = is_unsure(w->r, st);
 	return same;
+}
+
+/* Whether somebody can write to the file through a mapping that was written to before, and so
+ * without a new change time: whoever has it mapped for writing counts as having it open for that,
+ * and then nobody gets a lease for reading. A file system that has no leases does not tell. */
+static bool is_being_written(int fd)
+{
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+		return errno == EAGAIN || errno == EACCES;
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+	return false;
 }
 
 static int cannot_read(
@@ -127,10 +135,11 @@ static int cannot_read(
 	/* If it is on record, so is a new mode. */
 	int e = *s->digest ? entry_of_mode(r, s, st->st_mode, err) : 0;
 
-	s->mode = st->st_mode;
 	s->unsure = true;
-	return e < 0 ? e
-		     : note_missed(r, &s->sight, s->path, (uint64_t)st->st_size, UNREADABLE, err);
+	if (e < 0)
+		return e;
+	s->mode = st->st_mode;
+	return entry_of_missed(r, &s->sight, s->path, (uint64_t)st->st_size, UNREADABLE, err);
 }
 
 /* before: what the name was before it was opened. */
@@ -140,6 +149,7 @@ static int look_at_file(struct walk *w, struct seen *s, int dir, const char *nam
 	_cleanup_fd_ int fd =
 		openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
+	bool is_written;
 	int e;
 
 	if (fd < 0 && !is_gone(errno))
@@ -148,18 +158,21 @@ static int look_at_file(struct walk *w, struct seen *s, int dir, const char *nam
 	 * has ended, the record must not say that the command made it. */
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		s->unsure = true;
-		return w->r->turn > 1 ? 0
-				      : entry_of_skip(w->r, s->path, 0,
-						"it changed while it was looked at", err);
+		return w->r->whole ? 0
+				   : entry_of_skip(w->r, s->path, 0,
+					     "it changed while it was looked at", err);
 	}
+	is_written = !w->untimed && is_being_written(fd);
 	if (outside_is_appended(s, fd, (uint64_t)st.st_size))
 		e = entry_of_mode(w->r, s, st.st_mode, err);
 	else
 		e = entry_of_file(w->r, s, fd, &st, err);
+	if (e < 0)
+		return e;
 	s->mode = st.st_mode;
-	s->unsure = s->unsure || e < 0;
-	s->sight.told = false;
-	return e;
+	s->unsure = s->unsure || (is_written && *s->digest);
+	s->sight.told = s->sight.told && !*s->digest;
+	return 0;
 }
 
 static int look_at_link(
@@ -181,7 +194,8 @@ static int look_at_link(
 	if (e == 0)
 		e = entry_of_name(w->r, STATE_FS_SYMLINK, s->path, str_make(target, (size_t)n),
 			STATE_NO_MODE, err);
-	memcpy(s->digest, digest, sizeof(s->digest));
+	if (e == 0)
+		memcpy(s->digest, digest, sizeof(s->digest));
 	return e;
 }
 
@@ -195,6 +209,15 @@ static bool hides_anew(struct walk *w, struct seen *s, int fd)
 		return false;
 	s->opaque = fs_is_opaque(fd);
 	return s->opaque && !before;
+}
+
+/* What was seen could not be put on record. The next look has to find it again. */
+static int look_failed(struct recorder *r, struct seen *s, bool is_new, int e)
+{
+	s->unsure = true;
+	if (is_new)
+		seen_remove(r, s);
+	return e;
 }
 
 /* Record a directory. fd: it is open; -1: it cannot be, for errnum. */
@@ -216,10 +239,14 @@ static int look_at_directory(
 			w->r, STATE_FS_MKDIR, s->path, STR_NULL, p->st.st_mode & 07777, err);
 	else if (e == 0)
 		e = entry_of_mode(w->r, s, p->st.st_mode, err);
+	if (e < 0) {
+		s->opaque = s->opaque && !anew;
+		return look_failed(w->r, s, p->is_new, e);
+	}
 	s->mode = p->st.st_mode;
 	p->anew = p->anew || anew;
-	if (e < 0 || fd >= 0)
-		return e;
+	if (fd >= 0)
+		return 0;
 	if (errnum == EXDEV)
 		return note_blind(w->r, &s->sight, s->path, "it is on another file system", err);
 	if (errnum == ENAMETOOLONG)
@@ -230,6 +257,31 @@ static int look_at_directory(
 	return 0;
 }
 
+/* Record what is no directory. */
+static int look_at_thing(struct walk *w, const struct fswalk_entry *in, struct seen *s, bool is_new,
+	const struct stat *st, struct cloche_err *err)
+{
+	struct recorder *r = w->r;
+	bool same = is_as_before(w, s, st);
+	int e = 0;
+
+	if (is_hidden(w, st)) {
+		if (!S_ISCHR(s->mode))
+			e = entry_of_name(
+				r, STATE_FS_DELETE, w->path, STR_NULL, STATE_NO_MODE, err);
+		if (e == 0)
+			s->mode = st->st_mode;
+		return e;
+	}
+	if (same)
+		return 0;
+	if (S_ISREG(st->st_mode))
+		return look_at_file(w, s, in->dir, in->name, st, err);
+	if (S_ISLNK(st->st_mode))
+		return look_at_link(w, s, in->dir, in->name, err);
+	return is_new ? entry_of_skip(r, w->path, 0, "it is no file, directory or link", err) : 0;
+}
+
 /* Return FSWALK_INTO for a directory, which is not recorded yet. known: as it was seen, or NULL. */
 static int look_at(struct walk *w, const struct fswalk_entry *in, struct seen *known,
 	const struct stat *st, struct cloche_err *err)
@@ -237,7 +289,7 @@ static int look_at(struct walk *w, const struct fswalk_entry *in, struct seen *k
 	struct recorder *r = w->r;
 	struct place *up = &w->places[in->depth];
 	struct seen *s = known;
-	bool is_new, same, deleted = false;
+	bool is_new, deleted = false;
 	int e = 0;
 
 	if (s && up->anew) {
@@ -246,6 +298,8 @@ static int look_at(struct walk *w, const struct fswalk_entry *in, struct seen *k
 	}
 	if (s && s->mode & S_IFMT && (s->mode & S_IFMT) != (st->st_mode & S_IFMT)) {
 		e = entry_of_name(r, STATE_FS_DELETE, w->path, STR_NULL, STATE_NO_MODE, err);
+		if (e < 0)
+			return e;
 		seen_remove(r, s);
 		s = NULL;
 		deleted = true;
@@ -254,8 +308,8 @@ static int look_at(struct walk *w, const struct fswalk_entry *in, struct seen *k
 	is_new = !s;
 	if (!s)
 		s = seen_add(r, w->path);
-	if (e < 0 || !s)
-		return e;
+	if (!s)
+		return 0;
 	s->opaque = s->opaque || deleted;
 	seen_list(up->names, s);
 	s->tree = w->index;
@@ -272,21 +326,8 @@ static int look_at(struct walk *w, const struct fswalk_entry *in, struct seen *k
 		return st->st_dev == w->device ? FSWALK_INTO
 					       : look_at_directory(w, &up[1], -1, EXDEV, err);
 	}
-	same = is_as_before(r, s, st);
-	if (is_hidden(w, st)) {
-		is_new = !S_ISCHR(s->mode);
-		s->mode = st->st_mode;
-		return is_new ? entry_of_name(
-					r, STATE_FS_DELETE, w->path, STR_NULL, STATE_NO_MODE, err)
-			      : 0;
-	}
-	if (same)
-		return 0;
-	if (S_ISREG(st->st_mode))
-		return look_at_file(w, s, in->dir, in->name, st, err);
-	if (S_ISLNK(st->st_mode))
-		return look_at_link(w, s, in->dir, in->name, err);
-	return is_new ? entry_of_skip(r, w->path, 0, "it is no file, directory or link", err) : 0;
+	e = look_at_thing(w, in, s, is_new, st, err);
+	return e < 0 ? look_failed(r, s, is_new, e) : 0;
 }
 
 /* Whether the room does not get the file. */
@@ -308,7 +349,8 @@ static int look_at_name(
 
 	w->path[up->path_n] = '\0';
 	if (up->path_n + 1 + n > STATE_PATH_MAX)
-		return note_missed(w->r, up->sight, w->path, 0, "a path in it is too long", err);
+		return entry_of_missed(
+			w->r, up->sight, w->path, 0, "a path in it is too long", err);
 	if (fstatat(in->dir, in->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return is_gone(errno) ? 0 : note_blind(w->r, up->sight, w->path, UNREADABLE, err);
 	if (is_kept_away(w->r, &st))
@@ -421,10 +463,11 @@ static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
 		.left = walk_left,
 		.missed = walk_missed};
 	_cleanup_(freep) struct place *top = NULL;
+	struct statfs fs;
 	struct stat st;
 	int e;
 
-	if (fstat(t->fd, &st) < 0)
+	if (fstat(t->fd, &st) < 0 || fstatfs(t->fd, &fs) < 0)
 		return err_sys(err, errno, "look at %s", t->path);
 	if (!S_ISDIR(st.st_mode))
 		return 0;
@@ -432,6 +475,7 @@ static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
 	if (!top)
 		return err_nomem(err);
 	w.device = st.st_dev;
+	w.untimed = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
 	top->names = &t->names;
 	top->sight = &t->sight;
 	top->path_n = strlen(t->path);
@@ -499,21 +543,36 @@ static int put_gone(struct recorder *r, struct cloche_err *err)
 				r, STATE_FS_DELETE, s->path, STR_NULL, STATE_NO_MODE, err);
 	}
 	HASH_ITER (hh, r->seen, s, next)
-		if (s->turn != r->turn)
+		if (e == 0 && s->turn != r->turn)
 			seen_remove(r, s);
 	return e;
 }
 
 /* What is not known may be anywhere. */
-static int note_overfull(struct recorder *r, struct cloche_err *err)
+static int note_unknown(struct recorder *r, const char *why, struct cloche_err *err)
 {
 	int e = 0;
 
-	if (!r->overfull || r->overfull_told)
-		return 0;
 	for (unsigned i = 0; e == 0 && i < r->trees_n; i++)
-		e = entry_of_skip(r, *r->trees[i].path ? r->trees[i].path : "/", 0,
-			"there are too many files to know all", err);
+		e = entry_of_skip(r, *r->trees[i].path ? r->trees[i].path : "/", 0, why, err);
+	return e;
+}
+
+static int note_overfull(struct recorder *r, struct cloche_err *err)
+{
+	return r->overfull && !r->overfull_told
+		       ? note_unknown(r, "there are too many files to know all", err)
+		       : 0;
+}
+
+int scan_note_gap(struct recorder *r, struct cloche_err *err)
+{
+	int e;
+
+	if (r->turn == 0 || r->whole || r->gap_told)
+		return 0;
+	e = note_unknown(r, "the first look at it failed", err);
+	r->gap_told = e == 0;
 	return e;
 }
 
@@ -523,7 +582,7 @@ static bool scan_is_due(struct recorder *r, uint32_t index)
 {
 	struct recorder_tree *t = &r->trees[index];
 
-	if (!t->copied || r->turn == 1 || r->last)
+	if (!t->copied || !r->whole || r->last)
 		return true;
 	t->sight.blind = r->turn;
 	return false;
@@ -531,20 +590,27 @@ static bool scan_is_due(struct recorder *r, uint32_t index)
 
 int scan_trees(struct recorder *r, struct cloche_err *err)
 {
-	bool first = r->turn == 0;
 	int e = 0;
 
 	r->turn++;
 	r->visited = 0;
-	r->told_files = false;
+	/* What is found may have been there before the command. */
+	if (!r->whole)
+		r->exec = 0;
 	r->looked_nsec = clock_real_usec() * 1000;
 	for (uint32_t i = 0; e == 0 && i < r->trees_n; i++) {
-		r->quiet = first && r->trees[i].noted;
+		r->quiet = !r->whole && r->trees[i].noted;
 		e = scan_is_due(r, i) ? scan_tree(r, i, err) : 0;
 	}
 	r->quiet = false;
 	/* After an incomplete walk, missing files may still exist. */
 	if (e == 0)
 		e = put_gone(r, err);
-	return e < 0 ? e : note_overfull(r, err);
+	if (e == 0)
+		e = note_overfull(r, err);
+	if (e < 0)
+		return e;
+	r->whole = true;
+	r->told_files = false;
+	return 0;
 }

@@ -28,6 +28,48 @@ static void test_too_large(void)
 	teardown(&f);
 }
 
+/* A file that was too large for a while is on record again, with its mode, even if its contents are
+ * the old ones. */
+static void test_large_for_a_while(void)
+{
+	struct fixture f;
+	_cleanup_fd_ int fd = -1;
+
+	setup(&f);
+	put(f.ws, "a", "one");
+	look(&f, 0);
+	fd = openat(f.ws, "a", O_WRONLY | O_CLOEXEC);
+	must(fd >= 0 && ftruncate(fd, (off_t)1 << 40) == 0 && fchmod(fd, 0600) == 0);
+	look(&f, 1);
+	check_entries(&f, 0, "fs.write /w/a\nfs.skip /w/a: it is too large\n");
+	must(ftruncate(fd, 3) == 0);
+	look(&f, 2);
+	check_entries(&f, 2, "fs.write /w/a\n");
+	teardown(&f);
+}
+
+/* A file that is looked at again, and has not changed, does not count again. */
+static void test_unchanged_counts_once(void)
+{
+	struct fixture f;
+	uint64_t used;
+	_cleanup_fd_ int fd = -1;
+
+	setup(&f);
+	f.r.limit = 100000;
+	fd = openat(f.ws, "a", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	must(fd >= 0 && ftruncate(fd, 90000) == 0);
+	look(&f, 0);
+	used = f.r.used;
+	must(fchmod(fd, 0600) == 0 && used > 90000);
+	look(&f, 1);
+	look(&f, 2);
+	check_int(f.r.used < used + 1000, 1);
+	check_entries(&f, 1, "fs.chmod /w/a\n");
+	check_entries(&f, 2, "");
+	teardown(&f);
+}
+
 /* What small files take in the log itself counts, too: a zero byte takes six there. */
 static void test_small_files_count(void)
 {
@@ -360,6 +402,8 @@ int main(void)
 	must(caps_set(0, NULL) == 0);
 	testing_begin();
 	run_test(test_too_large);
+	run_test(test_large_for_a_while);
+	run_test(test_unchanged_counts_once);
 	run_test(test_small_files_count);
 	run_test(test_too_much_output);
 	run_test(test_unreadable_file);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -68,6 +69,40 @@ static void wait_for_times(void)
 }
 
 /* The names in a directory that seems to be as it was are not read again. */
+/* What is written through a mapping is found, whether or not that changes a time. */
+static void test_mapped(void)
+{
+	_cleanup_fd_ int fd = -1;
+	struct fixture f;
+	char *p;
+
+	setup(&f);
+	put(f.ws, "a", "one");
+	put(f.ws, "b", "one");
+	usleep(60 * 1000);
+	look(&f, 0);
+	fd = openat(f.ws, "a", O_RDWR | O_CLOEXEC);
+	must(fd >= 0);
+	p = mmap(NULL, 3, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	must(p != MAP_FAILED && p[0] == 'o');
+	close(TAKE_FD(fd));
+	p[0] = 'O';
+	look(&f, 1);
+	check_entries(&f, 1, "fs.write /w/a\n");
+	usleep(60 * 1000);
+	look(&f, 2);
+	p[1] = 'N';
+	look(&f, 3);
+	check_entries(&f, 3, "fs.write /w/a\n");
+	p[2] = 'E';
+	must(munmap(p, 3) == 0);
+	look(&f, 4);
+	check_entries(&f, 4, "fs.write /w/a\n");
+	look(&f, 5);
+	check_entries(&f, 5, "");
+	teardown(&f);
+}
+
 static void test_names(void)
 {
 	struct fixture f;
@@ -450,6 +485,7 @@ int main(void)
 	testing_begin();
 	run_test(test_changes);
 	run_test(test_copied);
+	run_test(test_mapped);
 	run_test(test_names);
 	run_test(test_at_once);
 	run_test(test_from_outside);
