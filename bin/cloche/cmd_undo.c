@@ -20,6 +20,7 @@ struct undo_options {
 struct undo_pass {
 	const struct undo_options *o;
 	bool is_result; /* it was done */
+	bool is_whole;  /* the record has an end */
 	const char *directory;
 	size_t planned, done, kept;
 	size_t of_git; /* files of git's own that were not printed */
@@ -107,16 +108,23 @@ static bool undo_on_step(const cloche_undo_step *step, void *user)
 	return !p->failed;
 }
 
-static int undo_run(cloche_undo *undo, const struct undo_options *o, cloche_err *err)
+/* What changed after the end of a record is not known, so it is not all as it was. */
+static int undo_status(const struct undo_pass *p)
 {
-	struct undo_pass p = {.o = o, .is_result = true};
+	return p->kept || !p->is_whole ? EXIT_KEPT : 0;
+}
+
+static int undo_run(cloche_undo *undo, const struct undo_pass *shown, cloche_err *err)
+{
+	const struct undo_options *o = shown->o;
+	struct undo_pass p = {.o = o, .is_result = true, .is_whole = shown->is_whole};
 	int r = cloche_undo_run(undo, CLOCHE_UNDO_DO, undo_on_step, &p, err);
 
 	if (r < 0 || p.failed)
 		return r < 0 ? r : EXIT_CLOCHE;
 	if (!o->json)
 		say("%zu put back, %zu kept", p.done, p.kept);
-	return p.kept ? EXIT_KEPT : 0;
+	return undo_status(&p);
 }
 
 /* There is nothing to do. */
@@ -124,10 +132,10 @@ static int undo_end(cloche_undo *undo, struct undo_pass *p, cloche_err *err)
 {
 	/* JSON with --yes has told of nothing yet. */
 	if (p->o->json && p->o->yes && p->kept)
-		return undo_run(undo, p->o, err);
+		return undo_run(undo, p, err);
 	if (!p->o->json)
 		say(p->kept ? "nothing else is to be put back" : "there is nothing to put back");
-	return p->kept ? EXIT_KEPT : 0;
+	return undo_status(p);
 }
 
 static int undo_ask(const struct undo_pass *p, cloche_err *err)
@@ -150,7 +158,6 @@ static int main_undo(void *ctx, const struct operands *operands, cloche_err *err
 	_cleanup_(close_logp) cloche_oplog *log = NULL;
 	_cleanup_(undo_freep) cloche_undo *undo = NULL;
 	struct undo_pass p = {.o = o};
-	bool is_whole = true;
 	int r;
 
 	if (operands->n != 1)
@@ -158,18 +165,20 @@ static int main_undo(void *ctx, const struct operands *operands, cloche_err *err
 			"undo: name one run by its id");
 	r = cloche_oplog_open(operands->v[0], &log, err);
 	if (r == 0)
-		r = cloche_undo_open(log, &undo, &is_whole, err);
+		r = cloche_undo_open(log, &undo, &p.is_whole, err);
 	if (r == 0)
 		r = cloche_undo_run(undo, CLOCHE_UNDO_SHOW, undo_on_step, &p, err);
 	undo_print_git(&p);
 	if (r < 0 || p.failed)
 		return r < 0 ? r : EXIT_CLOCHE;
-	if (!is_whole)
-		say("warning: the record of this run has no end, so it lacks what changed last");
+	if (!p.is_whole)
+		say("warning: the record of this run has no end, so it lacks what changed last; "
+		    "\"cloche create --from %s --to start\" shows what was there before",
+			operands->v[0]);
 	if (p.planned == 0)
 		return undo_end(undo, &p, err);
 	r = undo_ask(&p, err);
-	return r == 0 ? undo_run(undo, o, err) : r;
+	return r == 0 ? undo_run(undo, &p, err) : r;
 }
 
 static const struct option undo_option_rows[] = {

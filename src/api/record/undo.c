@@ -78,7 +78,9 @@ static int undo_take_facts(
 
 	if (op->number != u->last + (op->kind != STATE_TABLES))
 		u->is_gapped = true;
-	u->has_begun = u->has_begun || op->kind == STATE_EXEC_START;
+	/* Also if its start could not be put on record. */
+	u->has_begun = u->has_begun || op->kind == STATE_EXEC_START || op->kind == STATE_EXEC_END ||
+		       op->exec;
 	if (!u->has_begun)
 		u->start = op->number;
 	u->last = op->number;
