@@ -426,6 +426,58 @@ static void each_allocation_fails(void)
 	torture(with_a_failure);
 }
 
+static bool is_d(const struct tree_node *n)
+{
+	return str_eq(tree_name(n), STR("d"));
+}
+
+/* What a whole look did not find is not there, except where it could not look. */
+static void a_directory_that_was_seen_whole(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	_cleanup_(tree_donep) struct tree t;
+	struct tree_path top;
+
+	tree_init(&t, open_beside, NULL);
+	must(tree_path_make(&top, STR("/w")));
+	must(take(&t, STATE_FS_MKDIR, "/w/d", "") == 0 &&
+		take(&t, STATE_FS_MKDIR, "/w/e", "") == 0);
+	must(take(&t, STATE_FS_WRITE, "/w/on/the/way", "x") == 0);
+	must(take(&t, STATE_FS_CHMOD, "/w/closed", "") == 0);
+	check_int(tree_close(&t, &top, is_d, &err), 0);
+	check_type(&t, "/w/a", "gone");
+	check_type(&t, "/w/e/a/b", "gone");
+	check_type(&t, "/w/d/a", "unknown");
+	check_type(&t, "/w/on/the", "directory");
+	check_type(&t, "/w/closed", "unknown");
+	check_type(&t, "/w", "unknown");
+	check_type(&t, "/a", "unknown");
+	must(take(&t, STATE_FS_WRITE, "/w/new/a", "x") == 0);
+	check_type(&t, "/w/new", "directory");
+	check_type(&t, "/w/new/b", "gone");
+}
+
+static void contents_that_are_not_on_record(void)
+{
+	struct cloche_err err = CLOCHE_ERR_INIT;
+	_cleanup_(tree_donep) struct tree a, b;
+	struct tree_path path;
+
+	tree_init(&a, open_beside, NULL);
+	tree_init(&b, open_beside, NULL);
+	must(tree_path_make(&path, STR("/f")));
+	must(take(&a, STATE_FS_WRITE, "/f", "x") == 0);
+	check_int(tree_take_skip(&a, &path, 7, 5, &err), 0);
+	check_int(tree_take_skip(&b, &path, 7, 5, &err), 0);
+	check_type(&a, "/f", "file");
+	check_z(contents(&a, "/f"), "(not known)");
+	check_int(tree_is_same(&a, find(&a, "/f"), find(&b, "/f"), &err), 1);
+	check_int(tree_take_skip(&b, &path, 7, 6, &err), 0);
+	check_int(tree_is_same(&a, find(&a, "/f"), find(&b, "/f"), &err), 0);
+	must(take(&b, STATE_FS_WRITE, "/f", "x") == 0);
+	check_z(contents(&b, "/f"), "x");
+}
+
 int main(void)
 {
 	run_test(one_form_of_a_path);
@@ -440,5 +492,7 @@ int main(void)
 	run_test(archives);
 	run_test(each_allocation_fails);
 	buf_done(&beside);
+	run_test(a_directory_that_was_seen_whole);
+	run_test(contents_that_are_not_on_record);
 	return tap_done();
 }

@@ -5,6 +5,7 @@
  * as they are written (as in compaction). Contents are read if they differ, and shown up to
  * SHOWN_MAX. */
 #include "api/record/oplog.h"
+#include "base/strv.h"
 #include "job/job.h"
 #include "record/tree.h"
 #include "record/unified.h"
@@ -19,7 +20,12 @@ struct moment {
 	struct tree tree;
 	struct state state;
 	uint64_t last; /* entries up to this one count */
+	char **tops;   /* directories of which all is on record before the first command */
+	bool has_begun;
 };
+
+/* A mark of nodes: something in it, or its contents, is not on record. */
+enum { MOMENT_UNKNOWN };
 
 static int moment_open(void *user, struct str ref, struct cloche_err *err)
 {
@@ -40,18 +46,91 @@ static void moment_done(struct moment *m)
 {
 	(void)state_close(&m->state, NULL);
 	tree_done(&m->tree);
+	m->tops = strv_free(m->tops);
+}
+
+/* A full record begins with all that is in the directories of the host. */
+static int moment_take_start(struct moment *m, const struct state_op *op, struct cloche_err *err)
+{
+	const json_t *config = json_object_get(op->args, "config"), *mount;
+	size_t i;
+
+	if (m->tops || !str_eq(json_str_at(config, "record"), STR("full")))
+		return 0;
+	json_array_foreach (json_object_get(config, "mounts"), i, mount)
+		if (!json_is_true(json_object_get(mount, "read_only")) &&
+			strv_add(&m->tops, json_str_at(mount, "target")) < 0)
+			return err_nomem(err);
+	return 0;
+}
+
+static bool moment_is_unknown(const struct tree_node *n)
+{
+	return n->mark[MOMENT_UNKNOWN];
+}
+
+/* From now on, what the record does not name in these directories is not there. */
+static int moment_begin(struct moment *m, struct cloche_err *err)
+{
+	int r = 0;
+
+	m->has_begun = true;
+	for (char **top = m->tops; r == 0 && top && *top; top++) {
+		struct tree_path path;
+		const struct tree_node *n;
+
+		if (!tree_path_make(&path, str_from(*top)))
+			continue;
+		n = tree_find(&m->tree, &path);
+		if (!n || !moment_is_unknown(n))
+			r = tree_close(&m->tree, &path, moment_is_unknown, err);
+	}
+	return r;
+}
+
+static int moment_take_skip(struct moment *m, const struct state_op *op, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf bytes = BUF_INIT(2 * STATE_PATH_MAX);
+	uint64_t size = json_count_at(op->args, "size");
+	struct tree_node *n;
+	struct tree_path path;
+	struct str text;
+	int r = state_argument_read(op->args, "path", &bytes, &text, err);
+
+	if (r == 0 && !tree_path_make(&path, text))
+		r = err_set(err, E_LIMIT, "a path of the log is too long");
+	if (r == 0 && size > 0)
+		r = tree_take_skip(&m->tree, &path, size, op->number, err);
+	if (r == 0)
+		r = tree_add(&m->tree, &path, &n, err);
+	if (r == 0)
+		n->mark[MOMENT_UNKNOWN] = 1;
+	return r;
+}
+
+static int moment_take_one(struct moment *m, const struct state_op *op, struct cloche_err *err)
+{
+	if (op->kind == STATE_SANDBOX_START)
+		return moment_take_start(m, op, err);
+	if (op->kind == STATE_FS_SKIP)
+		return moment_take_skip(m, op, err);
+	return state_op_about(op->kind) == STATE_FILES ? tree_take(&m->tree.taker, op, err)
+						       : state_apply(&m->state, op, err);
 }
 
 static int moment_take(
 	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct moment *m = user;
-	int r;
+	int r = 0;
 
-	if (op->number > m->last)
+	if (!m->has_begun &&
+		(op->kind == STATE_EXEC_START || op->kind == STATE_EXEC_END || op->exec))
+		r = moment_begin(m, err);
+	if (r == 0 && op->number > m->last)
 		return 1;
-	r = state_op_about(op->kind) == STATE_FILES ? tree_take(&m->tree.taker, op, err)
-						    : state_apply(&m->state, op, err);
+	if (r == 0)
+		r = moment_take_one(m, op, err);
 	if (r < 0)
 		err_wrap(err, r, "entry %llu, %s", (unsigned long long)op->number,
 			state_op_name(op->kind));

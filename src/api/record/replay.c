@@ -233,6 +233,24 @@ static void batches_done(struct replaying *p)
 
 /* --- one operation --- */
 
+/* A look finds links in a workspace whose own directory is not on record. */
+static int do_link(
+	struct replaying *p, const char *path, const char *target, struct cloche_err *err)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_(freep) char *above = NULL;
+	int r = cloche_files_symlink(p->files, target, path, err);
+
+	if (r != -E_NOT_FOUND || !slash || slash == path)
+		return r;
+	err_clear(err);
+	above = str_dup(str_make(path, (size_t)(slash - path)));
+	if (!above)
+		return err_nomem(err);
+	r = cloche_files_mkdir(p->files, above, CLOCHE_FILES_KEEP_MODE, true, err);
+	return r < 0 ? r : cloche_files_symlink(p->files, target, path, err);
+}
+
 /* Paths and targets contain no NUL: state_op_check() has made sure of that. */
 static int do_names(struct replaying *p, const struct state_op *op, struct cloche_err *err)
 {
@@ -246,7 +264,7 @@ static int do_names(struct replaying *p, const struct state_op *op, struct cloch
 	if (op->kind == STATE_FS_RENAME)
 		return cloche_files_rename(p->files, path, other, true, err);
 	if (op->kind == STATE_FS_SYMLINK)
-		return cloche_files_symlink(p->files, other, path, err);
+		return do_link(p, path, other, err);
 	if (op->kind == STATE_FS_CHMOD)
 		return cloche_files_chmod(p->files, path, mode, err);
 	return cloche_files_remove(p->files, path, true, err);
