@@ -243,6 +243,8 @@ static int look_at_directory(
 		s->opaque = s->opaque && !anew;
 		return look_failed(w->r, s, p->is_new, e);
 	}
+	/* After a change of its mode, tell again if it still cannot be looked at. */
+	s->sight.told = s->sight.told && s->mode == p->st.st_mode;
 	s->mode = p->st.st_mode;
 	p->anew = p->anew || anew;
 	if (fd >= 0)

@@ -164,10 +164,10 @@ static int undo_take_file(
 	if (r < 0)
 		return err_wrap(err, r, "entry %llu", (unsigned long long)op->number);
 	/* From now on it is known. */
-	n = op->kind != STATE_FS_CHMOD && tree_path_make(&path, op->subject)
-		    ? tree_find(q->tree, &path)
-		    : NULL;
-	if (n && op->kind != STATE_FS_UNPACK)
+	n = tree_path_make(&path, op->subject) ? tree_find(q->tree, &path) : NULL;
+	/* A directory that still cannot be looked at after a change of its mode is told again. */
+	if (n && op->kind != STATE_FS_UNPACK &&
+		(op->kind != STATE_FS_CHMOD || n->type == TREE_DIRECTORY))
 		n->mark[UNDO_SKIPPED] = 0;
 	return 0;
 }

@@ -68,6 +68,9 @@ static inline void undo_look_donep(struct undo_look *l)
 /* Whether the name is still what the look found. */
 bool undo_is_still(const struct undo_look *l);
 
+/* Why not all of a name will be as it was, whatever is put back; NULL: it will. l: only of a file. */
+const char *undo_remainder(const struct undo_item *it, const struct undo_look *l);
+
 /* Find all that the run changed and that is not as it was. */
 _warn_unused_ int undo_plan(struct cloche_undo *u, struct cloche_err *err);
 /* Compare the name with what was and what the run left: set contents and mode, or why. */

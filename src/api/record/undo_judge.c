@@ -11,12 +11,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { PERMISSIONS = 01777, PIECE = 128 << 10 };
+enum { PIECE = 128 << 10 };
 
 const char UNDO_CHANGED[] = "it was changed since";
 const char UNDO_NO_CONTENTS[] = "its former contents are not on record";
 const char UNDO_NOT_EMPTY[] = "something else is in it";
 static const char NOT_SEEN[] = "the record does not say what the run left there";
+static const char NOT_ALL[] = "not all that was or is in it is on record";
+static const char NO_RIGHTS[] = "its set-id bits do not come back";
 
 /* --- a name as it is now --- */
 
@@ -224,18 +226,35 @@ static int undo_judge_contents(struct cloche_undo *u, struct undo_item *it,
 	return MIN(r, 0);
 }
 
+/* The bits that are put back. A program gets no rights of its owner. */
+static uint32_t undo_permissions(const struct undo_item *it)
+{
+	return it->old == TREE_DIRECTORY ? 03777 : 01777;
+}
+
+const char *undo_remainder(const struct undo_item *it, const struct undo_look *l)
+{
+	uint32_t mode = it->was->mode;
+
+	if (it->old == TREE_DIRECTORY)
+		return undo_is_skipped(it->was) || undo_is_skipped(it->is) ? NOT_ALL : NULL;
+	if (it->old == TREE_FILE && mode != STATE_NO_MODE && (mode & 06000 & ~l->st.st_mode))
+		return NO_RIGHTS;
+	return NULL;
+}
+
 /* A mode is put back by itself, and what somebody has set since stays. */
 static void undo_judge_mode(struct undo_item *it, uint32_t now)
 {
-	uint32_t was = it->was->mode, is = it->is->mode;
+	uint32_t was = it->was->mode, is = it->is->mode, bits = undo_permissions(it);
 	bool is_directory = it->old == TREE_DIRECTORY;
 	bool is_known = was != STATE_NO_MODE && is != STATE_NO_MODE;
 	/* A directory that an undo opened, or has just made, before it was killed. */
 	bool is_opened;
 
-	it->old_mode = was != STATE_NO_MODE ? was & PERMISSIONS : is_directory ? 0755 : 0644;
+	it->old_mode = was != STATE_NO_MODE ? was & bits : is_directory ? 0755 : 0644;
 	is_opened = is_directory && now == (it->old_mode | 0700);
-	if (it->contents && it->now == it->old && is != STATE_NO_MODE && now != (is & PERMISSIONS))
+	if (it->contents && it->now == it->old && is != STATE_NO_MODE && now != (is & bits))
 		it->old_mode = now;
 	if (it->contents || (it->old != TREE_FILE && !is_directory) || it->now != it->old ||
 		now == it->old_mode || was == STATE_NO_MODE)
@@ -244,9 +263,9 @@ static void undo_judge_mode(struct undo_item *it, uint32_t now)
 		it->mode = is_opened;
 		return;
 	}
-	if (!is_known || ((is ^ was) & PERMISSIONS) == 0)
+	if (!is_known || ((is ^ was) & bits) == 0)
 		return;
-	it->mode = is_opened || now == (is & PERMISSIONS);
+	it->mode = is_opened || now == (is & bits);
 	if (!it->mode)
 		it->why = "its mode was changed since";
 }
@@ -271,7 +290,7 @@ int undo_judge(
 		return 0;
 	}
 	if (!it->why)
-		undo_judge_mode(it, ret->st.st_mode & PERMISSIONS);
+		undo_judge_mode(it, ret->st.st_mode & undo_permissions(it));
 	row = undo_is_due(it) && it->old > TREE_GONE ? undo_obeyed(u, it) : NULL;
 	if (row)
 		it->why = "programs of this machine obey it, so only you put it back";

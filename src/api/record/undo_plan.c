@@ -121,15 +121,33 @@ static char *undo_path(const struct tree_node *top, const struct tree_node *n)
 	return str_dup(text);
 }
 
+/* Tell, beside what is done with the name, what of it stays as it is. */
+static int undo_plan_remainder(
+	struct cloche_undo *u, const struct undo_item *of, const char *why, struct cloche_err *err)
+{
+	struct undo_item it = {.was = of->was,
+		.is = of->is,
+		.top = of->top,
+		.path = str_dup(str_from(of->path)),
+		.kind = CLOCHE_CHANGE_CHANGED,
+		.why = why};
+
+	if (it.path && undo_add(u, &it))
+		return 0;
+	free(it.path);
+	return err_nomem(err);
+}
+
 /* Add the name, if the run changed it and it is not as it was. */
 static int undo_plan_node(struct cloche_undo *u, struct undo_top *top,
 	const struct tree_node *above, struct tree_node *is, struct cloche_err *err)
 {
 	_cleanup_(undo_look_donep) struct undo_look l = UNDO_LOOK_NULL;
-	struct undo_item it = {.was = is->other, .is = is, .top = top};
+	struct undo_item it = {.was = is->other, .is = is, .top = top, .old = undo_type(is->other)};
+	const char *rest = it.old == TREE_DIRECTORY ? undo_remainder(&it, NULL) : NULL;
 	int r;
 
-	if (undo_type(it.was) == undo_type(is) && it.was->mode == is->mode &&
+	if (!rest && it.old == undo_type(is) && it.was->mode == is->mode &&
 		undo_is_changed(u, &it, err) == 0)
 		return 0;
 	err_clear(err);
@@ -142,6 +160,10 @@ static int undo_plan_node(struct cloche_undo *u, struct undo_top *top,
 	it.kind = it.now == TREE_GONE   ? CLOCHE_CHANGE_ADDED
 		  : it.old == TREE_GONE ? CLOCHE_CHANGE_DELETED
 					: CLOCHE_CHANGE_CHANGED;
+	if (r == 0 && !it.why)
+		rest = undo_remainder(&it, &l);
+	if (r == 0 && !it.why && rest)
+		r = undo_plan_remainder(u, &it, rest, err);
 	if (r == 0 && (it.why || it.contents || it.mode) &&
 		!(it.old == TREE_GONE && undo_is_object(u, &it))) {
 		if (undo_add(u, &it)) {

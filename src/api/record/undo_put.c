@@ -146,12 +146,17 @@ static int undo_put_mode(const struct undo_look *l, uint32_t mode)
 {
 	_cleanup_fd_ int fd = openat(l->dir, l->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
+	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (st.st_ino != l->st.st_ino || st.st_dev != l->st.st_dev || S_ISLNK(st.st_mode))
 		return -ESTALE;
-	return fd_chmod(fd, mode);
+	r = fd_chmod(fd, mode);
+	if (r < 0 || fstat(fd, &st) < 0)
+		return r < 0 ? r : -errno;
+	/* Who is not in the group of a directory cannot set that bit, and is not told. */
+	return (st.st_mode & mode & 02000) == (mode & 02000) ? 0 : -EPERM;
 }
 
 static int undo_remove(const struct undo_item *it, const struct undo_look *l)
