@@ -259,8 +259,23 @@ static int look_at_directory(
 	return 0;
 }
 
+/* Record that something is there, and once more if its mode changes. */
+static int look_at_special(
+	struct walk *w, struct seen *s, const struct stat *st, struct cloche_err *err)
+{
+	bool same = (s->mode & S_IFMT) == (st->st_mode & S_IFMT) &&
+		    (s->any_mode || s->mode == st->st_mode);
+	int e = same ? 0 : entry_of_skip(w->r, s->path, 0, "it is no file, directory or link", err);
+
+	if (e < 0)
+		return e;
+	s->mode = st->st_mode;
+	s->any_mode = false;
+	return 0;
+}
+
 /* Record what is no directory. */
-static int look_at_thing(struct walk *w, const struct fswalk_entry *in, struct seen *s, bool is_new,
+static int look_at_thing(struct walk *w, const struct fswalk_entry *in, struct seen *s,
 	const struct stat *st, struct cloche_err *err)
 {
 	struct recorder *r = w->r;
@@ -281,7 +296,7 @@ static int look_at_thing(struct walk *w, const struct fswalk_entry *in, struct s
 		return look_at_file(w, s, in->dir, in->name, st, err);
 	if (S_ISLNK(st->st_mode))
 		return look_at_link(w, s, in->dir, in->name, err);
-	return is_new ? entry_of_skip(r, w->path, 0, "it is no file, directory or link", err) : 0;
+	return look_at_special(w, s, st, err);
 }
 
 /* Return FSWALK_INTO for a directory, which is not recorded yet. known: as it was seen, or NULL. */
@@ -328,7 +343,7 @@ static int look_at(struct walk *w, const struct fswalk_entry *in, struct seen *k
 		return st->st_dev == w->device ? FSWALK_INTO
 					       : look_at_directory(w, &up[1], -1, EXDEV, err);
 	}
-	e = look_at_thing(w, in, s, is_new, st, err);
+	e = look_at_thing(w, in, s, st, err);
 	return e < 0 ? look_failed(r, s, is_new, e) : 0;
 }
 

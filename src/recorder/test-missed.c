@@ -215,6 +215,38 @@ static unsigned count_of(const char *text, const char *what)
 	return n;
 }
 
+/* What is no file, directory or link has an entry when it comes, gets another mode, or becomes
+ * something else. */
+static void test_special(void)
+{
+#define SPECIAL "fs.skip /w/a: it is no file, directory or link\n"
+	struct fixture f;
+
+	setup(&f);
+	must(mkfifoat(f.ws, "a", 0644) == 0);
+	look(&f, 0);
+	look(&f, 1);
+	check_entries(&f, 0, SPECIAL);
+	must(fchmodat(f.ws, "a", 0600, 0) == 0);
+	look(&f, 2);
+	look(&f, 2);
+	check_entries(&f, 0, SPECIAL SPECIAL);
+	must(unlinkat(f.ws, "a", 0) == 0 && mkdirat(f.ws, "a", 0700) == 0);
+	look(&f, 3);
+	check_entries(&f, 3, "fs.delete /w/a\nfs.mkdir /w/a\n");
+	must(unlinkat(f.ws, "a", AT_REMOVEDIR) == 0 && mkfifoat(f.ws, "a", 0600) == 0);
+	look(&f, 4);
+	check_entries(&f, 4, "fs.delete /w/a\n");
+	must(unlinkat(f.ws, "a", 0) == 0 && mknodat(f.ws, "a", S_IFSOCK | 0600, 0) == 0);
+	look(&f, 5);
+	check_entries(&f, 5, "fs.delete /w/a\n");
+	check_entries(&f, 0, SPECIAL SPECIAL SPECIAL SPECIAL);
+	must(unlinkat(f.ws, "a", 0) == 0);
+	look(&f, 6);
+	check_entries(&f, 6, "fs.delete /w/a\n");
+	teardown(&f);
+}
+
 /* What lies deeper than a look goes, or has too long a path, has one entry. */
 static void test_too_deep(void)
 {
@@ -409,6 +441,7 @@ int main(void)
 	run_test(test_unreadable_file);
 	run_test(test_unreadable_directory);
 	run_test(test_unreadable_top);
+	run_test(test_special);
 	run_test(test_too_deep);
 	run_test(test_too_many);
 	run_test(test_deep_with_few_descriptors);
