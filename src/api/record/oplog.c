@@ -55,8 +55,10 @@ static int open_log(cloche_oplog *log, const char *sandbox, struct cloche_err *e
 			return logs_have_none(sandbox, err);
 		log->fd = openat(logs, file, flags | O_CREAT, 0600);
 	}
+	if (log->fd < 0)
+		return err_sys(err, errno, "open %s", file);
 	log->cassette_fd = oplog_open_cassette(logs, file);
-	return log->fd < 0 ? err_sys(err, errno, "open %s", file) : 0;
+	return 0;
 }
 
 static cloche_oplog *new_log(void)
@@ -280,9 +282,12 @@ int cloche_oplog_remove(const char *sandbox, cloche_err *err)
 	r = oplogs_open_both(&logs, &blobs, err);
 	if (r == 0)
 		r = oplog_remove(logs, log->id, err);
-	if (r == 0)
-		netlogs_remove(log->id);
-	return r < 0 ? r : oplogs_collect(logs, blobs, &removed, &bytes, err);
+	if (r < 0)
+		return r;
+	netlogs_remove(log->id);
+	r = oplogs_collect(logs, blobs, &removed, &bytes, err);
+	return r < 0 ? err_wrap(err, r, "the log was removed, but not contents that it alone named")
+		     : 0;
 }
 
 /* --- exporting --- */

@@ -322,6 +322,22 @@ static int describe_logins(const cloche_sandbox *sb, struct ctl_start *m, int di
 	return 0;
 }
 
+/* A record that cannot be kept is refused before anything runs. */
+static int open_record_dirs(int dirs[2], struct cloche_err *err)
+{
+	static const char *const names[] = {STATEDIR_LOGS, STATEDIR_BLOBS};
+	int r = oplogs_open_both(&dirs[0], &dirs[1], err);
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(names); i++)
+		if (faccessat(dirs[i], ".", W_OK, AT_EACCESS) < 0) {
+			r = err_sys(
+				err, errno, "keep a record in the state directory's %s", names[i]);
+			err_hint(err, "CLOCHE_STATE_DIR names another directory for what outlives "
+				      "sandboxes");
+		}
+	return r;
+}
+
 /* Start the supervisor. *ret_config_fd: as client_new(). */
 static int start_client(const cloche_sandbox *sb, struct client_start *start, struct client **ret,
 	int *ret_config_fd, struct cloche_err *err)
@@ -333,7 +349,7 @@ static int start_client(const cloche_sandbox *sb, struct client_start *start, st
 	r = describe_logins(sb, &start->m, logins, err);
 	start->login_dirs = logins;
 	if (r == 0 && sandbox_is_recorded(sb)) {
-		r = oplogs_open_both(&dirs[0], &dirs[1], err);
+		r = open_record_dirs(dirs, err);
 		start->record_dirs = dirs;
 	}
 	if (r == 0)
