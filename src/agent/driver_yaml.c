@@ -494,21 +494,48 @@ static const struct driver_key driver_keys[] = {
 	{NULL},
 };
 
+/* For want of memory, libyaml's loader may fail without an error. */
+static int yaml_load_one(struct driver_yaml *y, yaml_parser_t *parser, yaml_document_t *ret)
+{
+	if (yaml_parser_load(parser, ret))
+		return 0;
+	if (parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR)
+		return err_nomem(y->err);
+	return err_set(y->err, E_CONFIG, "%s:%zu: %s", y->file, parser->problem_mark.line + 1,
+		parser->problem ? parser->problem : "this is no YAML");
+}
+
+/* What stood in a second document would not be obeyed, and nobody would know. */
+static int yaml_load_end(struct driver_yaml *y, yaml_parser_t *parser)
+{
+	yaml_document_t rest;
+	yaml_node_t *root;
+	int r = yaml_load_one(y, parser, &rest);
+
+	if (r < 0)
+		return r;
+	root = yaml_document_get_root_node(&rest);
+	r = root ? err_set(y->err, E_CONFIG, "%s:%zu: expected one document", y->file,
+			   root->start_mark.line + 1)
+		 : 0;
+	yaml_document_delete(&rest);
+	return r;
+}
+
 static int yaml_load(struct driver_yaml *y, struct str text, struct cloche_err *err)
 {
 	yaml_parser_t parser;
-	int r = 0;
+	int r;
 
 	if (!yaml_parser_initialize(&parser))
 		return err_nomem(err);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text.p, text.n);
-	/* For want of memory, libyaml's loader may fail without an error. */
-	if (!yaml_parser_load(&parser, &y->doc))
-		r = parser.error == YAML_MEMORY_ERROR || parser.error == YAML_NO_ERROR
-			    ? err_nomem(err)
-			    : err_set(err, E_CONFIG, "%s:%zu: %s", y->file,
-				      parser.problem_mark.line + 1,
-				      parser.problem ? parser.problem : "this is no YAML");
+	r = yaml_load_one(y, &parser, &y->doc);
+	if (r == 0) {
+		r = yaml_load_end(y, &parser);
+		if (r < 0)
+			yaml_document_delete(&y->doc);
+	}
 	yaml_parser_delete(&parser);
 	return r;
 }

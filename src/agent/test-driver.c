@@ -372,6 +372,7 @@ static void test_wrong_drivers(void)
 		{"titel: x\n", "wrong:1:1: unknown key \"titel\"", "did you mean \"title\"?"},
 		{"terminal:\n  host: [a]\n", "wrong:2:3: unknown key \"host\"",
 			"did you mean \"hosts\"?"},
+		{"title: x\n---\ntitle: y\n", "wrong:3: expected one document", ""},
 		{"title: x\ntitle: y\n", "wrong:2:1: this key is given twice", ""},
 		{"hosts: api.example.com\n", "wrong:1:8: expected a list, such as [one, two]", ""},
 		{"hosts: [https://a/]\n",

@@ -477,6 +477,27 @@ static int read_top(struct config *c)
 	return r < 0 ? r : config_tell(c, root, keys, n);
 }
 
+static int config_refuse_text(struct config *c, const yaml_parser_t *parser)
+{
+	return err_set(c->err, E_CONFIG, "%s:%zu:%zu: %s", c->file, parser->problem_mark.line + 1,
+		parser->problem_mark.column + 1, parser->problem ? parser->problem : "not YAML");
+}
+
+/* What stood in a second document would not be obeyed, and nobody would know. */
+static int config_read_end(struct config *c, yaml_parser_t *parser)
+{
+	yaml_document_t rest;
+	yaml_node_t *root;
+	int r;
+
+	if (!yaml_parser_load(parser, &rest))
+		return config_refuse_text(c, parser);
+	root = yaml_document_get_root_node(&rest);
+	r = root ? config_bad(c, root, "expected one document") : 0;
+	yaml_document_delete(&rest);
+	return r;
+}
+
 static int read_document(struct config *c, struct str text)
 {
 	yaml_parser_t parser;
@@ -487,12 +508,11 @@ static int read_document(struct config *c, struct str text)
 	yaml_parser_set_input_string(
 		&parser, (const unsigned char *)(text.n ? text.p : ""), text.n);
 	if (yaml_parser_load(&parser, &c->doc)) {
-		r = read_top(c);
+		r = config_read_end(c, &parser);
+		r = r < 0 ? r : read_top(c);
 		yaml_document_delete(&c->doc);
 	} else {
-		r = err_set(c->err, E_CONFIG, "%s:%zu:%zu: %s", c->file,
-			parser.problem_mark.line + 1, parser.problem_mark.column + 1,
-			parser.problem ? parser.problem : "not YAML");
+		r = config_refuse_text(c, &parser);
 	}
 	yaml_parser_delete(&parser);
 	return r;
