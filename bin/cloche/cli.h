@@ -137,6 +137,7 @@ struct sandbox_options {
 	const char *setting_from;     /* what is read now, if it is no file */
 	char record[8];               /* of --record or its key: what was set last */
 	bool has_image;               /* the root is one: of --root, or of a file */
+	bool network_off;             /* a file says so */
 	bool shows_only;              /* nothing is started, asked or pulled */
 	bool keeps_workdir;           /* the working directory is /workspace unless one is given */
 	bool no_workspace, no_config, network_log_live, tty, no_tty, interactive, json;

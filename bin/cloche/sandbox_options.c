@@ -214,6 +214,8 @@ static void see_setting(const cloche_setting *s, void *user)
 		snprintf(o->record, sizeof(o->record), "none");
 	else if (strcmp(s->key, "root") == 0)
 		o->has_image = strncmp(s->value, "image:", 6) == 0;
+	else if (strcmp(s->key, "network_sandbox") == 0)
+		o->network_off = strcmp(s->value, "false") == 0;
 	if (o->on_setting)
 		o->on_setting(s, o);
 }
@@ -234,6 +236,9 @@ static int apply_given(struct sandbox_options *o, cloche_err *err)
 		check_record(o);
 	if (r == 0 && net && strcmp(net->value, "none") == 0 && allows_hosts(o))
 		say("warning: with --net none, --allow and --allowlist have no effect");
+	if (r == 0 && !net && o->network_off && allows_hosts(o))
+		say("warning: a configuration says network_sandbox: false, so --allow and "
+		    "--allowlist have no effect; --net gateway gives a network all the same");
 	return r;
 }
 

@@ -132,10 +132,35 @@ static int tell_entries(const struct telling *t, const char *key, yaml_node_t *m
 	return r;
 }
 
+/* Both forms of it are one key. What has once been taken away no file gives back. */
+static int tell_network(const struct telling *t, yaml_node_t *value)
+{
+	yaml_node_pair_t *pair = NULL;
+	bool on = true;
+	int r;
+
+	if (value->type == YAML_MAPPING_NODE) {
+		pair = value->data.mapping.pairs.start;
+		value = pair < value->data.mapping.pairs.top ? config_node(t->c, pair->value)
+							     : NULL;
+	}
+	if (!value || config_is_null(value) || sandbox_is_settled(t->c->sb, "net"))
+		return 0;
+	r = config_bool(t->c, value, &on);
+	if (r == 0 && (!on || t->c->sb->net != SANDBOX_NET_NONE))
+		sandbox_tell_setting(t->c->sb, &(cloche_setting){.key = "network_sandbox",
+						       .value = on ? "true" : "false",
+						       .file = t->file,
+						       .line = value->start_mark.line + 1});
+	return r;
+}
+
 static int tell_key(const struct telling *t, const struct config_key *key, yaml_node_t *value)
 {
 	const char *name = strcmp(key->name, "container_env") == 0 ? "env" : key->name;
 
+	if (strcmp(name, "network_sandbox") == 0 || strcmp(name, "network") == 0)
+		return tell_network(t, value);
 	if (key->option)
 		return tell_option(t, key->option, value);
 	if (key->read == config_read_limits && value->type == YAML_MAPPING_NODE)
