@@ -164,6 +164,15 @@ static int dress(const struct files_request *q, const struct stat *old, int fd)
 	return files_set_mode(fd, 0666 & ~mask);
 }
 
+/* Something is mounted on the file that is to be replaced. */
+static int mounted(int dir, const char *name, struct files_error *e)
+{
+	if (faccessat(dir, name, W_OK, AT_EACCESS) < 0 && errno == EROFS)
+		return files_fail(e, EROFS, STR_NULL, "it is read-only in this sandbox");
+	return files_fail(
+		e, EBUSY, STR_NULL, "it is mounted and cannot be replaced, only written in place");
+}
+
 /* Write a temporary file next to the old one, which it replaces at the end. */
 static int write_atomically(struct server *s, const struct files_request *q,
 	const struct beneath *at, struct files_error *e)
@@ -188,8 +197,7 @@ static int write_atomically(struct server *s, const struct files_request *q,
 	if (r == 0)
 		r = replace_commit(&new, at->name, q->flags & FILES_REPLACE);
 	if (r == -EBUSY && !s->answered)
-		r = files_fail(e, EBUSY, STR_NULL,
-			"it is mounted and cannot be replaced, only written in place");
+		r = mounted(at->dir, at->name, e);
 	return r;
 }
 
@@ -267,9 +275,7 @@ static int small_replace(int dir, const char *name, const struct files_small *m,
 		r = dress(&q, st, new.fd);
 	if (r == 0)
 		r = replace_commit(&new, name, true);
-	return r == -EBUSY ? files_fail(e, EBUSY, STR_NULL,
-				     "it is mounted and cannot be replaced, only written in place")
-			   : r;
+	return r == -EBUSY ? mounted(dir, name, e) : r;
 }
 
 /* The room may make the file, or remove it, meanwhile. */
