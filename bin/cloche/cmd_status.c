@@ -169,7 +169,7 @@ static int main_status(void *ctx, const struct operands *operands, cloche_err *e
 static const struct option options[] = {
 	{"config", 0, "FILE",
 		"ask the place that FILE names (default: .cloche/sandbox.yaml, else\n"
-		".airut/sandbox.yaml, if you consented to it)",
+		".airut/sandbox.yaml or .airut/airut.yaml, if you consented to it)",
 		.at = offsetof(struct settings, config)},
 	{"json", 0, NULL, "print one JSON document", .at = offsetof(struct settings, json)},
 	{0},

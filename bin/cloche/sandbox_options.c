@@ -36,9 +36,9 @@ static const struct option options[] = {
 		"nothing",
 		.at = offsetof(struct sandbox_options, allow_unsandboxed)},
 	{"config", 0, "FILE",
-		"obey FILE (default: .cloche/sandbox.yaml, else .airut/sandbox.yaml, of the\n"
-		"project, if it only narrows or you consented to what it asks for: see\n"
-		"\"cloche help trust\")",
+		"obey FILE (default: .cloche/sandbox.yaml, else .airut/sandbox.yaml or\n"
+		".airut/airut.yaml, of the project, if it only narrows or you consented to what\n"
+		"it asks for: see \"cloche help trust\")",
 		.at = offsetof(struct sandbox_options, config)},
 	{"no-config", 0, NULL,
 		"obey no configuration file that is found here, nor ~/.config/cloche/config.yaml",
