@@ -70,6 +70,18 @@ static void print_printed(
 	}
 }
 
+static void log_event_print_lost(const json_t *args, const char *key, const char *which)
+{
+	json_int_t n = json_integer_value(json_object_get(args, key));
+	char size[32];
+
+	if (n <= 0)
+		return;
+	format_size((uint64_t)n, size, sizeof(size));
+	printf(", the %s %s of the output %s", which, size,
+		strcmp(which, "first") == 0 ? "were not kept" : "could not be kept");
+}
+
 static void log_event_print_end(const json_t *args)
 {
 	json_int_t signal = json_integer_value(json_object_get(args, "signal"));
@@ -92,6 +104,8 @@ static void log_event_print_end(const json_t *args)
 		(double)json_integer_value(json_object_get(args, "duration_usec")) / 1e6);
 	print_printed(args, "stdout", "stdout64", "stdoutRef");
 	print_printed(args, "stderr", "stderr64", "stderrRef");
+	log_event_print_lost(args, "lost", "first");
+	log_event_print_lost(args, "lost_last", "last");
 	if (json_is_true(json_object_get(args, "cut")))
 		printf(", output cut off");
 }

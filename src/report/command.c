@@ -201,7 +201,7 @@ static void draw_streams(
 static void draw_printed(
 	struct report *r, struct content *out, struct content *error, const json_t *end)
 {
-	uint64_t lost = json_count_at(end, "lost");
+	uint64_t lost = json_count_at(end, "lost"), last = json_count_at(end, "lost_last");
 
 	if (out->is_missing || error->is_missing)
 		HTML(&r->html, "<p><i>What it printed is not beside the log.</i></p>");
@@ -211,6 +211,11 @@ static void draw_printed(
 		HTML(&r->html, " of its output were not kept.</i></p>");
 	}
 	draw_streams(r, out, error, json_object_get(end, "order"));
+	if (last) {
+		HTML(&r->html, "<p><i>The last ");
+		draw_size(&r->html, last);
+		HTML(&r->html, " of its output could not be kept: the disk was full.</i></p>");
+	}
 	if (json_is_true(json_object_get(end, "cut")))
 		HTML(&r->html, "<p><i>The rest of its output was not kept: the limit of the record "
 			       "was reached.</i></p>");

@@ -84,6 +84,8 @@ static bool send_ended(struct task *t)
 	jsonout_number(&o, "exec", t->shown);
 	output_describe_end(&o, t);
 	clocked_write(t, &o);
+	if (t->log.lost)
+		jsonout_number(&o, "lost_last", t->log.lost);
 	m = (struct recording_ended){.number = t->number, .exec = t->shown, .members = buf_str(&b)};
 	r = o.error < 0 || !s->recording.conn.open ? -1
 						   : recording_send_ended(&s->recording.conn.chan,
