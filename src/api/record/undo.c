@@ -125,9 +125,35 @@ static int undo_check_ended(const cloche_oplog *log, struct cloche_err *err)
 /* --- its files --- */
 
 struct undo_reading {
+	const struct cloche_undo *u;
 	struct tree *tree;
 	uint64_t last; /* entries up to this one count */
+	bool has_begun;
 };
+
+static bool undo_is_unknown(const struct tree_node *n)
+{
+	return n->mark[UNDO_SKIPPED];
+}
+
+/* From now on, what the record does not name in the directories is not there. */
+static int undo_begin(struct undo_reading *q, struct cloche_err *err)
+{
+	int r = 0;
+
+	q->has_begun = true;
+	for (size_t i = 0; r == 0 && i < q->u->tops_n; i++) {
+		struct tree_path path;
+		const struct tree_node *n;
+
+		if (q->u->tops[i].fd < 0 || !tree_path_make(&path, str_from(q->u->tops[i].target)))
+			continue;
+		n = tree_find(q->tree, &path);
+		if (!n || !undo_is_unknown(n))
+			r = tree_close(q->tree, &path, undo_is_unknown, err);
+	}
+	return r;
+}
 
 static int undo_take_skip(struct undo_reading *q, const struct state_op *op, struct cloche_err *err)
 {
@@ -156,6 +182,8 @@ static int undo_take_file(
 
 	if (op->number > q->last)
 		return 1;
+	if (op->number > q->u->start && !q->has_begun && (r = undo_begin(q, err)) < 0)
+		return r;
 	if (op->kind == STATE_FS_SKIP)
 		return undo_take_skip(q, op, err);
 	if (state_op_about(op->kind) != STATE_FILES)
@@ -180,7 +208,7 @@ static int undo_open_content(void *user, struct str ref, struct cloche_err *err)
 static int undo_read_files(
 	struct cloche_undo *u, struct tree *tree, uint64_t last, struct cloche_err *err)
 {
-	struct undo_reading q = {.tree = tree, .last = last};
+	struct undo_reading q = {.u = u, .tree = tree, .last = last};
 	int r = oplog_read_all(u->log, undo_take_file, &q, err);
 
 	return MIN(r, 0);
