@@ -25,6 +25,18 @@ enum {
 /* The change of a file. */
 struct timed {
 	uint64_t usec, offset; /* when, and where its entry is in the log */
+	uint64_t removal;      /* the entry by which what was there is removed; 0: none */
+};
+
+/* Removals in the log, which have no time. */
+struct removals {
+	/* Those of one path that nothing has followed yet. */
+	uint64_t exec, last[2];
+	unsigned n;
+	char *path;
+	/* Those that are drawn with what has replaced the thing, in the order of the log. */
+	uint64_t *replaced;
+	size_t replaced_n, room, next; /* next: the first that was not passed */
 };
 
 /* A command, by its number in the log. */
@@ -73,7 +85,8 @@ struct report {
 	struct html html;
 	struct survey survey;
 	struct command *commands;
-	size_t timed;        /* changes of all commands */
+	size_t timed; /* changes of all commands */
+	struct removals removals;
 	uint64_t offset;     /* of the entry that is drawn */
 	struct tree files;   /* as they are at the entry that is drawn */
 	struct tree changed; /* names of files that change; marked */

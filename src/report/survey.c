@@ -387,6 +387,8 @@ void survey_done(struct report *r)
 		free(r->survey.refusals[i].what);
 		free(r->survey.refusals[i].why);
 	}
+	free(r->removals.path);
+	free(r->removals.replaced);
 	strv_free(r->survey.mounts);
 	free(r->survey.prompt);
 	free(r->survey.answer);
