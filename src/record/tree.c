@@ -500,8 +500,9 @@ static int tree_move(struct tree_taker *taker, const struct tree_path *from,
 	return tree_gone(taker, from, err);
 }
 
-int tree_take_skip(struct tree *t, const struct tree_path *path, uint64_t size, uint64_t number,
-	struct cloche_err *err)
+/* A file of this size whose contents are not known: each entry counts as other contents. */
+static int tree_make_unknown(struct tree *t, const struct tree_path *path, uint64_t size,
+	uint64_t number, struct cloche_err *err)
 {
 	int r = tree_make(&t->taker, path, TREE_FILE, STATE_NO_MODE, 0, err);
 	struct tree_node *n = t->at;
@@ -517,6 +518,22 @@ int tree_take_skip(struct tree *t, const struct tree_path *path, uint64_t size, 
 	sha256_add(n->sum, str_make((const char *)&number, sizeof(number)));
 	n->sum_size = size;
 	return 0;
+}
+
+int tree_take_skip(
+	struct tree *t, const struct state_op *op, struct tree_node **ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf bytes = BUF_INIT(2 * STATE_PATH_MAX);
+	uint64_t size = json_count_at(op->args, "size");
+	struct tree_path path;
+	struct str text;
+	int r = state_argument_read(op->args, "path", &bytes, &text, err);
+
+	if (r == 0 && !tree_path_make(&path, text))
+		r = err_set(err, E_LIMIT, "a path of the log is too long");
+	if (r == 0 && size > 0)
+		r = tree_make_unknown(t, &path, size, op->number, err);
+	return r == 0 ? tree_add(t, &path, ret, err) : r;
 }
 
 int tree_close(struct tree *t, const struct tree_path *top,

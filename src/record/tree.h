@@ -185,10 +185,10 @@ static inline struct str tree_name(const struct tree_node *n)
 _warn_unused_ int tree_pair(struct tree *t, struct tree *with, struct cloche_err *err);
 /* Append the path as a person writes it. -E2BIG if it does not fit. */
 _warn_unused_ int tree_path_of(const struct tree_node *n, struct buf *ret);
-/* Note that the path is a file of this size whose contents are not on record. number: of the entry
- * that says so; each of them counts as other contents. E_LIMIT. */
-_warn_unused_ int tree_take_skip(struct tree *t, const struct tree_path *path, uint64_t size,
-	uint64_t number, struct cloche_err *err);
+/* Note what a STATE_FS_SKIP says: if it has a size, the path is a file whose contents are not on
+ * record, and each such entry counts as other contents. Get the node. E_LIMIT. */
+_warn_unused_ int tree_take_skip(
+	struct tree *t, const struct state_op *op, struct tree_node **ret, struct cloche_err *err);
 /* Note of all that is known at the directory and below it that what the log does not name there is
  * not there, except in what is_unknown names. E_LIMIT. */
 _warn_unused_ int tree_close(struct tree *t, const struct tree_path *top,

@@ -329,17 +329,15 @@ static int side_of(
 }
 
 int draw_difference(struct report *r, struct str path, const struct tree_node *was,
-	const struct tree_node *is, bool is_open, struct cloche_err *err)
+	const struct tree_node *is, bool only_mode, bool is_open, struct cloche_err *err)
 {
 	_cleanup_(side_donep) struct side before = SIDE_INIT, after = SIDE_INIT;
 	const struct state_op op = {.subject = path, .mode = STATE_NO_MODE};
-	const char *verb = !was ? "new" : !is ? "delete" : "change";
+	const char *verb = !was ? "new" : !is ? "delete" : only_mode ? "set the mode of" : "change";
 	int e = side_of(&before, r, was, err);
 
 	if (e == 0)
 		e = side_of(&after, r, is, err);
-	if (was && is && e == 0 && str_eq(before.text, after.text))
-		verb = "set the mode of";
 	r->opens = is_open;
 	return e < 0 ? e : compare(r, &op, verb, &before, &after, err);
 }

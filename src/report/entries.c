@@ -53,6 +53,9 @@ static int draw_sandbox(struct report *r, const struct state_op *op, struct cloc
 
 static int draw_skip(struct report *r, const struct state_op *op, struct cloche_err *err)
 {
+	struct cloche_err unknown = CLOCHE_ERR_INIT;
+	struct tree_node *n;
+
 	row_begin_plain(
 		r, report_is_own(r, json_str_at(op->args, "path")) ? ROW_OWN : ROW_FILE, op->usec);
 	HTML(&r->html, "not on record <code>");
@@ -63,7 +66,8 @@ static int draw_skip(struct report *r, const struct state_op *op, struct cloche_
 	html_text(&r->html, json_str_at(op->args, "why"), HTML_LINE);
 	HTML(&r->html, "</small>");
 	row_end_plain(r);
-	return 0;
+	/* What comes next is not compared with what was there before. */
+	return tree_take_skip(&r->files, op, &n, &unknown) == -E_NO_MEMORY ? err_nomem(err) : 0;
 }
 
 static int draw_outcome(struct report *r, const struct state_op *op, struct cloche_err *err)

@@ -178,9 +178,10 @@ void draw_text(struct report *r, struct str text);
 void draw_json(struct report *r, const json_t *value);
 
 /* --- the rows of entries --- */
-/* Draw how a file differs between two trees; NULL: it is not there. */
+/* Draw how a file differs between two trees; NULL: it is not there. only_mode: its contents do not.
+ */
 int draw_difference(struct report *r, struct str path, const struct tree_node *was,
-	const struct tree_node *is, bool is_open, struct cloche_err *err);
+	const struct tree_node *is, bool only_mode, bool is_open, struct cloche_err *err);
 int draw_operation(struct report *r, const struct state_op *op, struct cloche_err *err);
 int draw_change(struct report *r, const struct state_op *op, struct cloche_err *err);
 void draw_there(struct report *r);

@@ -35,9 +35,16 @@ static int summary_take(
 {
 	struct cloche_err unknown = CLOCHE_ERR_INIT;
 	struct summary *s = user;
+	struct tree_node *n;
 	int e = 0;
 
-	s->has_begun |= op->kind == STATE_EXEC_START;
+	s->has_begun |= op->kind == STATE_EXEC_START || op->exec;
+	if (op->kind == STATE_FS_SKIP) {
+		e = s->has_begun ? 0 : tree_take_skip(&s->was, op, &n, &unknown);
+		if (e != -E_NO_MEMORY)
+			e = tree_take_skip(&s->is, op, &n, &unknown);
+		return e == -E_NO_MEMORY ? err_nomem(err) : 0;
+	}
 	if (state_op_about(op->kind) != STATE_FILES || tree_traits(op->kind) & TREE_ARCHIVE)
 		return 0;
 	if (!s->has_begun)
@@ -77,7 +84,7 @@ static int summary_draw_file(struct summary *s, const struct tree_node *is, stru
 	if (s->files > SUMMARY_FILES)
 		return 0;
 	return draw_difference(s->r, buf_str(&path), is_new ? NULL : was, gone ? NULL : is,
-		s->r->survey.changed_files <= SUMMARY_OPEN, err);
+		same > 0, s->r->survey.changed_files <= SUMMARY_OPEN, err);
 }
 
 static int summary_by_name(const struct tree_node *a, const struct tree_node *b)
@@ -128,6 +135,7 @@ static int summary_draw_changes(struct report *r, struct cloche_err *err)
 		tree_init(trees[i], r->files.taker.open, r->files.taker.open_user);
 		trees[i]->max_kept = SUMMARY_KEPT;
 		trees[i]->max_file = REPORT_MAX_DIFF;
+		trees[i]->sums = true;
 		trees[i]->is_wanted = r->files.is_wanted;
 		trees[i]->is_wanted_user = r->files.is_wanted_user;
 	}

@@ -291,6 +291,16 @@ static void survey_want(struct report *r, struct str path)
 		r->survey.changed_files++;
 }
 
+static void take_skip(struct surveying *s, const struct state_op *op)
+{
+	_cleanup_(buf_donep) struct buf bytes = BUF_INIT(2 * STATE_PATH_MAX);
+	struct str path;
+
+	if ((!s->has_sandbox || s->has_command) && json_count_at(op->args, "size") > 0 &&
+		state_argument_read(op->args, "path", &bytes, &path, NULL) == 0)
+		survey_want(s->r, path);
+}
+
 /* A file that was there from the start is not a change. */
 static void take_file(struct surveying *s, const struct state_op *op, uint64_t offset)
 {
@@ -321,6 +331,8 @@ static int survey_take(
 	take_time(&s->r->survey, op->usec);
 	if (state_op_about(op->kind) == STATE_FILES)
 		take_file(s, op, offset);
+	if (op->kind == STATE_FS_SKIP)
+		take_skip(s, op);
 	return state_op_about(op->kind) == STATE_EVENTS ? take_event(s, op, offset, err) : 0;
 }
 

@@ -90,19 +90,9 @@ static int moment_begin(struct moment *m, struct cloche_err *err)
 
 static int moment_take_skip(struct moment *m, const struct state_op *op, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf bytes = BUF_INIT(2 * STATE_PATH_MAX);
-	uint64_t size = json_count_at(op->args, "size");
 	struct tree_node *n;
-	struct tree_path path;
-	struct str text;
-	int r = state_argument_read(op->args, "path", &bytes, &text, err);
+	int r = tree_take_skip(&m->tree, op, &n, err);
 
-	if (r == 0 && !tree_path_make(&path, text))
-		r = err_set(err, E_LIMIT, "a path of the log is too long");
-	if (r == 0 && size > 0)
-		r = tree_take_skip(&m->tree, &path, size, op->number, err);
-	if (r == 0)
-		r = tree_add(&m->tree, &path, &n, err);
 	if (r == 0)
 		n->mark[MOMENT_UNKNOWN] = 1;
 	return r;
