@@ -125,13 +125,18 @@ static int sandbox_open_failed(const char *id, int errnum, struct cloche_err *er
 
 /* Return the lock's descriptor if it could be taken this way; else -1 with errno: EWOULDBLOCK if
  * another process holds it. */
-static int try_lock(int dir, int how)
+static int open_locked(int dir, const char *path, int how)
 {
-	_cleanup_fd_ int lock = openat(dir, RUNDIR_LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_fd_ int lock = openat(dir, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
 	if (lock < 0 || flock(lock, how | LOCK_NB) < 0)
 		return -1;
 	return TAKE_FD(lock);
+}
+
+static int try_lock(int dir, int how)
+{
+	return open_locked(dir, RUNDIR_LOCK, how);
 }
 
 int sandbox_open(int base, const char *id, struct sandbox_entry *ret, struct cloche_err *err)
@@ -402,15 +407,17 @@ static void look_one(int base, const char *id, sandboxes_failed_fn failed, void 
 {
 	struct cloche_err err = CLOCHE_ERR_INIT;
 	_cleanup_fd_ int dir = -1, lock = -1;
-	char plan[RUNDIR_ID_BYTES + sizeof("/" RUNDIR_LOOK)];
+	char path[RUNDIR_ID_BYTES + sizeof("/" RUNDIR_LOOK) + sizeof("/" RUNDIR_LOCK)];
 
-	/* Every command makes this call for each sandbox, so check first if there is a plan. */
-	snprintf(plan, sizeof(plan), "%s/" RUNDIR_LOOK, id);
-	if (faccessat(base, plan, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+	/* Every command makes this call for each sandbox, so what decides comes first: whether
+	 * there is a plan, and whether it is a supervisor's. */
+	snprintf(path, sizeof(path), "%s/" RUNDIR_LOOK, id);
+	if (faccessat(base, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
-	dir = open_dir(base, id);
-	lock = dir < 0 ? -1 : try_lock(dir, LOCK_EX);
-	if (lock >= 0 && has_ended_in_order(dir) == 0 && looks_after_crash(base, dir, id, &err) < 0)
+	snprintf(path, sizeof(path), "%s/" RUNDIR_LOCK, id);
+	lock = open_locked(base, path, LOCK_EX);
+	dir = lock < 0 ? -1 : open_dir(base, id);
+	if (dir >= 0 && has_ended_in_order(dir) == 0 && looks_after_crash(base, dir, id, &err) < 0)
 		failed(user, id, err.message);
 }
 
