@@ -225,16 +225,18 @@ static int make_one(struct forking *f, unsigned number, struct cloche_err *err)
 	return r;
 }
 
-/* Stop everything in the room until the client is freed. */
-static int pause_room(const cloche_instance *instance, struct client **ret, struct cloche_err *err)
+/* Stop everything in the room until the client is freed. Of a room that has no layer of changes
+ * nothing can be copied, so it is left alone. */
+static int pause_room(struct client *client, struct cloche_err *err)
 {
+	_cleanup_fd_ int upper = -1, lower = -1;
 	struct ctl_stats_now done;
-	int r = instance_attach(instance, ret, err);
+	int r = client_layers(client, &upper, &lower, err);
 
-	if (r == 0 && client_signal(*ret, SIGSTOP, CTL_SCOPE_ROOM) < 0)
+	if (r == 0 && client_signal(client, SIGSTOP, CTL_SCOPE_ROOM) < 0)
 		r = err_set(err, E_INTERNAL, "its supervisor has gone");
 	/* The answer to a later request shows that it was done. */
-	return r < 0 ? r : client_stats(*ret, &done, err);
+	return r < 0 ? r : client_stats(client, &done, err);
 }
 
 struct snapshots {
@@ -281,10 +283,12 @@ static int check_snapshot(const struct forking *f, struct cloche_err *err)
 static int make_all(struct forking *f, unsigned n, struct cloche_err *err)
 {
 	_cleanup_(client_freep) struct client *client = NULL;
-	int r = pause_room(f->instance, &client, err);
+	int r = instance_attach(f->instance, &client, err);
 
 	if (r == 0)
 		r = describe(f, err);
+	if (r == 0)
+		r = pause_room(client, err);
 	for (unsigned i = 1; r == 0 && i <= n; i++)
 		r = make_one(f, i, err);
 	if (r >= 0 && f->left_out > 0)
