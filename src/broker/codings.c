@@ -7,7 +7,12 @@
  *
  * An origin that could send a secret back is offered only codings that can be decoded here. It may
  * still use another one, or send a part of a coded whole (206). Such an answer is refused if the
- * request carried a secret, and otherwise passed on as it is. */
+ * request carried a secret, and otherwise passed on as it is.
+ *
+ * Some servers send files that are compressed (x.tar.gz) as content with a coding, whether it was
+ * asked for or not. A client that has not asked keeps the coded bytes, compares them with a
+ * checksum, or asks for the rest of them later. So they are passed on as they are, if no secret is
+ * for that host. */
 #include "broker/broker_internal.h"
 #include "broker/chain.h"
 #include "broker/refuse.h"
@@ -46,14 +51,19 @@ static void codings_free(struct stream *s)
 
 /* --- what is asked for --- */
 
-static bool codings_is_in_scope(const struct stream *s)
+static bool codings_is_covered(const struct stream *s)
 {
 	const struct secret_set *set = s->broker->secrets;
 
-	for (size_t i = 0; s->scheme == NET_HTTPS && i < secret_set_count(set); i++)
+	for (size_t i = 0; i < secret_set_count(set); i++)
 		if (masked_secret_covers(secret_set_get(set, i), &s->host))
 			return true;
 	return false;
+}
+
+static bool codings_is_in_scope(const struct stream *s)
+{
+	return s->scheme == NET_HTTPS && codings_is_covered(s);
 }
 
 /* An origin that could send a secret back is offered those codings that the room accepts and that
@@ -155,6 +165,8 @@ static bool codings_response_head(struct stream *s, struct http_head *h)
 		return true;
 	if (r < 0)
 		return s->masked == 0 || codings_refuse(s, "in a coding that is not known here");
+	if (!codings_is_covered(s) && !coding_list_is_asked(&list, &s->head.fields))
+		return true;
 	if (h->status == 206)
 		return s->masked == 0 || codings_refuse(s, "with a part of a compressed whole");
 	d = calloc(1, sizeof(*d));

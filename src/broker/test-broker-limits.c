@@ -215,7 +215,7 @@ static void test_decoders(void)
 	rig_start(&g);
 	rig_allow(&g, ALLOW);
 	rig_connect_to(&g, "a.test", 80, port);
-	rig_secret(&g, "TOKEN", "sk-real-0123456789abcdef", "sk-fake-ABCDEFGHIJKLMNOP", "b.test",
+	rig_secret(&g, "TOKEN", "sk-real-0123456789abcdef", "sk-fake-ABCDEFGHIJKLMNOP", "a.test",
 		"authorization");
 	rig_serve(&g);
 	first = ask_at_once("a.test", MANY);

@@ -32,6 +32,10 @@ _warn_unused_ int coding_list_read(const struct http_fields *f, struct coding_li
  * fields accepts and that can be decoded here ("identity" if there are none). Weights are kept. */
 void coding_accept(const struct http_fields *f, char ret[CODING_ACCEPT_MAX]);
 
+/* Return whether the client that sent these fields has asked for every coding of the list. Without
+ * Accept-Encoding it has asked for none. */
+bool coding_list_is_asked(const struct coding_list *list, const struct http_fields *f);
+
 /* Shared by decoders that must not take more than `max` bytes together. */
 struct coding_budget {
 	size_t used, max;

@@ -142,3 +142,24 @@ void coding_accept(const struct http_fields *f, char ret[CODING_ACCEPT_MAX])
 	if (a.n == 0)
 		(void)snprintf(ret, CODING_ACCEPT_MAX, "identity");
 }
+
+static bool coding_is_listed(struct str accept, enum coding coding)
+{
+	struct str element;
+
+	while (http_list_next(&accept, &element))
+		if (str_eq(str_prefix(element, str_chr(element, ';')), str_from(names[coding])))
+			return true;
+	return false;
+}
+
+bool coding_list_is_asked(const struct coding_list *list, const struct http_fields *f)
+{
+	char accept[CODING_ACCEPT_MAX];
+
+	coding_accept(f, accept);
+	for (unsigned i = 0; i < list->n; i++)
+		if (!coding_is_listed(str_from(accept), list->v[i]))
+			return false;
+	return true;
+}

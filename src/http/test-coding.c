@@ -463,6 +463,34 @@ static void test_list(void)
 	http_fields_done(&f);
 }
 
+/* The fields are of a request. */
+static bool is_asked(const char *accept, unsigned n, enum coding first, enum coding second)
+{
+	const struct coding_list list = {.n = n, .v = {first, second}};
+	struct http_fields f = HTTP_FIELDS_INIT;
+	bool asked;
+
+	if (accept)
+		add(&f, "Accept-Encoding", accept);
+	asked = coding_list_is_asked(&list, &f);
+	http_fields_done(&f);
+	return asked;
+}
+
+static void test_asked(void)
+{
+	check(!is_asked(NULL, 1, CODING_GZIP, 0));
+	check(!is_asked("", 1, CODING_GZIP, 0));
+	check(!is_asked("identity", 1, CODING_GZIP, 0));
+	check(!is_asked("br, gzip;q=0", 1, CODING_GZIP, 0));
+	check(!is_asked("gzip;q=0, *", 1, CODING_GZIP, 0));
+	check(is_asked("br, gzip", 1, CODING_GZIP, 0));
+	check(is_asked("x-gzip;q=0.5", 1, CODING_GZIP, 0));
+	check(is_asked("*", 2, CODING_GZIP, CODING_ZSTD));
+	check(!is_asked("gzip", 2, CODING_GZIP, CODING_BR));
+	check(is_asked("deflate, br, gzip", 2, CODING_GZIP, CODING_BR));
+}
+
 static void test_accept(void)
 {
 	static const char *const cases[][2] = {
@@ -556,6 +584,7 @@ int main(void)
 	run_test(test_budget);
 	run_test(test_list);
 	run_test(test_accept);
+	run_test(test_asked);
 	run_test(test_torture);
 	return tap_done();
 }
