@@ -101,11 +101,17 @@ static int h2_exchange_release_end(struct h2_exchange *x, const struct http_fiel
 	return h2_end(x->st, trailers);
 }
 
-/* A gRPC call is over when its status has come, whatever the client is still sending. A client that
- * waits for 100 sends nothing. */
+/* Return whether the answer may end now, also if the request does not. A gRPC call is over when its
+ * status has come, whatever the client is still sending. A client that waits for 100 sends
+ * nothing. */
+static bool h2_exchange_may_end(const struct h2_exchange *x)
+{
+	return x->complete || x->is_grpc || x->common.wait_continue;
+}
+
 static int h2_exchange_end_response(struct h2_exchange *x, const struct http_fields *trailers)
 {
-	if (x->complete || x->is_grpc || x->common.wait_continue || (trailers && trailers->n > 0))
+	if (h2_exchange_may_end(x) || (trailers && trailers->n > 0))
 		return h2_exchange_release_end(x, trailers);
 	x->holds = true;
 	stream_close(&x->common.stream, NET_RESET_CANCELLED);
@@ -134,6 +140,7 @@ static void h2_exchange_drop(struct h2_exchange *x, size_t n)
 static void h2_exchange_refuse(struct h2_exchange *x, const struct answer *a)
 {
 	struct http_head *head = &x->common.c->g->answer;
+	bool ends = x->common.to_head && h2_exchange_may_end(x);
 	int r;
 
 	stream_close(&x->common.stream, NET_RESET_CANCELLED);
@@ -142,11 +149,11 @@ static void h2_exchange_refuse(struct h2_exchange *x, const struct answer *a)
 	if (x->common.to_head)
 		h2_exchange_drop_out(x);
 	if (r >= 0)
-		r = h2_respond(x->st, head, x->common.to_head ? H2_END : 0);
+		r = h2_respond(x->st, head, ends ? H2_END : 0);
 	x->common.answered = true;
-	x->ended = x->common.to_head;
+	x->ended = ends;
 	x->common.framing = HTTP_BODY_NONE;
-	if (r >= 0 && !x->common.to_head)
+	if (r >= 0 && !ends)
 		r = h2_exchange_end_response(x, NULL);
 	if (r < 0)
 		h2_exchange_reset(x, H2_INTERNAL_ERROR);
@@ -329,7 +336,7 @@ static bool h2_exchange_answer(
 {
 	struct h2_exchange *x = h2_exchange_of(shared);
 
-	x->ended = shared->framing == HTTP_BODY_NONE;
+	x->ended = shared->framing == HTTP_BODY_NONE && h2_exchange_may_end(x);
 	if (h2_respond(x->st, head, x->ended ? H2_END : 0) >= 0)
 		return true;
 	x->ended = false;

@@ -261,6 +261,23 @@ static void test_resets(void)
 	check(l->ended && rig_recv(&rig, 50) == NULL);
 	rig_open_done(&o);
 
+	/* The same if the answer has no body: for some clients, to be reset is to have failed. */
+	l = room_ask(&r, &(struct ask){.method = "POST", .goes_on = true, .body = "x"});
+	o = rig_expect_open(&rig);
+	free(rig_recv(&rig, 1000));
+	m = (struct net_response){.stream = o.m.stream, .status = 204};
+	rig_head(&rig, NET_HEAD, &m, NULL);
+	rig_end(&rig, m.stream, NULL);
+	check_int(rig_expect_reset(&rig, o.m.stream), NET_RESET_CANCELLED);
+	check(room_told(&r, "[11 204 "));
+	for (int i = 0; i < 5; i++)
+		room_turn(&r, 10);
+	check(!l->ended);
+	must(h2_end(l->st, NULL) == 0);
+	check(room_told(&r, "{11 NO_ERROR}"));
+	check(l->ended && rig_recv(&rig, 50) == NULL);
+	rig_open_done(&o);
+
 	/* The connection goes: so does everything on it. */
 	room_ask(&r, &(struct ask){0});
 	o = rig_expect_open(&rig);
