@@ -14,6 +14,7 @@
 #include "broker/refuse.h"
 #include "broker/stream.h"
 #include "broker/upstream.h"
+#include "http/body.h"
 #include "ipc/chan.h"
 #include "loop/loop.h"
 
@@ -153,6 +154,22 @@ void request_body_commit(struct stream *s)
 void request_body_rewind(struct stream *s)
 {
 	s->body_done = 0;
+}
+
+/* A body without a length is not whole before its end is known. */
+static bool request_body_is_cut(const struct stream *s)
+{
+	if (request_body(s).n > 0 || s->request == REQUEST_DROPPED)
+		return true;
+	return s->request == REQUEST_OPEN && (s->framing != NET_BODY_LENGTH || s->length > 0);
+}
+
+/* The status of a gRPC call ends it, whatever its client still sends. */
+void request_body_answered(struct stream *s, bool sent)
+{
+	if (s->kind == NET_KIND_HTTP && (!sent || request_body_is_cut(s)) &&
+		!http_is_grpc(&s->head.fields))
+		stream_note(s, "answered before the whole body was sent, and the rest was not");
 }
 
 void request_body_drop(struct stream *s)

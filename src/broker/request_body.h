@@ -19,6 +19,9 @@ void request_body_taken(struct stream *s, size_t n);
 void request_body_commit(struct stream *s);
 /* Start again at the first byte, for another try. */
 void request_body_rewind(struct stream *s);
+/* The whole answer has come: note if the origin has not got the whole body, of which no more is
+ * sent. sent: what was taken has left. */
+void request_body_answered(struct stream *s, bool sent);
 /* Drop the body and what still comes of it. */
 void request_body_drop(struct stream *s);
 /* Collect the body, at most max bytes, see stream.whole. Call this before the first byte comes. */

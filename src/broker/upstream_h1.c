@@ -256,6 +256,7 @@ static void upstream_h1_complete(struct h1_origin *h, size_t left_over)
 
 	if (!response_end(s, &h->trailers))
 		return;
+	request_body_answered(s, buf_len(&h->out) == 0);
 	let_go(h, reusable);
 	stream_finish(s);
 }

@@ -109,6 +109,7 @@ static void upstream_h2_leg_finish(struct leg *l, struct http_fields *trailers)
 
 	if (!response_end(s, trailers))
 		return;
+	request_body_answered(s, true);
 	if (l->st && sent)
 		h2_stream_set_user(l->st, NULL);
 	else if (l->st)
