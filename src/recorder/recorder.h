@@ -146,6 +146,10 @@ _warn_unused_ int scan_trees(struct recorder *r, struct cloche_err *err);
 /* If the first look was not complete, record that once, in front of all that follows. */
 _warn_unused_ int scan_note_gap(struct recorder *r, struct cloche_err *err);
 
+/* --- gone.c --- */
+/* After a complete walk: record that what was not met is gone, unless it could not be. */
+_warn_unused_ int gone_put(struct recorder *r, struct cloche_err *err);
+
 /* --- printed.c --- */
 /* Add the output of a command, from the log in dir, to the members of a JSON object. */
 _warn_unused_ int printed_add(

@@ -68,7 +68,7 @@ static inline void undo_look_donep(struct undo_look *l)
 /* Whether the name is still what the look found. */
 bool undo_is_still(const struct undo_look *l);
 
-/* Why not all of a name will be as it was, whatever is put back; NULL: it will. l: only of a file. */
+/* Why not all of a name will be as it was, whatever is put back; NULL: it will. l: for a file. */
 const char *undo_remainder(const struct undo_item *it, const struct undo_look *l);
 
 /* Find all that the run changed and that is not as it was. */

@@ -138,32 +138,46 @@ static int undo_plan_remainder(
 	return err_nomem(err);
 }
 
+/* Whether the run left the name as it was. */
+static bool undo_is_untouched(
+	const struct cloche_undo *u, const struct undo_item *it, struct cloche_err *err)
+{
+	bool same = it->old == undo_type(it->is) && it->was->mode == it->is->mode &&
+		    undo_is_changed(u, it, err) == 0;
+
+	err_clear(err);
+	return same && !(it->old == TREE_DIRECTORY && undo_remainder(it, NULL));
+}
+
+/* Judge the name, and tell what of it will stay. */
+static int undo_plan_item(struct cloche_undo *u, struct undo_item *it, struct cloche_err *err)
+{
+	_cleanup_(undo_look_donep) struct undo_look l = UNDO_LOOK_NULL;
+	const char *rest;
+	int r = 0;
+
+	if (it->top->fd < 0)
+		it->why = err_errno_text(it->top->error);
+	else
+		r = undo_judge(u, it, &l, err);
+	it->kind = it->now == TREE_GONE   ? CLOCHE_CHANGE_ADDED
+		   : it->old == TREE_GONE ? CLOCHE_CHANGE_DELETED
+					  : CLOCHE_CHANGE_CHANGED;
+	rest = r == 0 && !it->why ? undo_remainder(it, &l) : NULL;
+	return rest ? undo_plan_remainder(u, it, rest, err) : r;
+}
+
 /* Add the name, if the run changed it and it is not as it was. */
 static int undo_plan_node(struct cloche_undo *u, struct undo_top *top,
 	const struct tree_node *above, struct tree_node *is, struct cloche_err *err)
 {
-	_cleanup_(undo_look_donep) struct undo_look l = UNDO_LOOK_NULL;
 	struct undo_item it = {.was = is->other, .is = is, .top = top, .old = undo_type(is->other)};
-	const char *rest = it.old == TREE_DIRECTORY ? undo_remainder(&it, NULL) : NULL;
 	int r;
 
-	if (!rest && it.old == undo_type(is) && it.was->mode == is->mode &&
-		undo_is_changed(u, &it, err) == 0)
+	if (undo_is_untouched(u, &it, err))
 		return 0;
-	err_clear(err);
 	it.path = undo_path(above, is);
-	r = it.path ? 0 : err_nomem(err);
-	if (r == 0 && top->fd < 0)
-		it.why = err_errno_text(top->error);
-	else if (r == 0)
-		r = undo_judge(u, &it, &l, err);
-	it.kind = it.now == TREE_GONE   ? CLOCHE_CHANGE_ADDED
-		  : it.old == TREE_GONE ? CLOCHE_CHANGE_DELETED
-					: CLOCHE_CHANGE_CHANGED;
-	if (r == 0 && !it.why)
-		rest = undo_remainder(&it, &l);
-	if (r == 0 && !it.why && rest)
-		r = undo_plan_remainder(u, &it, rest, err);
+	r = it.path ? undo_plan_item(u, &it, err) : err_nomem(err);
 	if (r == 0 && (it.why || it.contents || it.mode) &&
 		!(it.old == TREE_GONE && undo_is_object(u, &it))) {
 		if (undo_add(u, &it)) {
