@@ -202,7 +202,8 @@ typedef struct cloche_undo_step {
 	enum cloche_undo_state state;
 	enum cloche_change_kind kind; /* what putting it back does to the name */
 	const char *directory;        /* on the host: an absolute path */
-	const char *name;             /* in it: any bytes, NUL-terminated; "": the directory */
+	const char *name;             /* in it: any bytes, NUL-terminated; "": all of the directory;
+				       * ".": it itself, of which not all is on record */
 	size_t name_length;
 	const char *why;     /* it is kept: the reason, else NULL */
 	bool mode_only;      /* only its mode is put back */

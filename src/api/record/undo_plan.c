@@ -207,7 +207,11 @@ static int undo_by_name(const struct tree_node *a, const struct tree_node *b)
 static int undo_plan_top(
 	struct cloche_undo *u, struct undo_top *top, struct tree_node *is, struct cloche_err *err)
 {
-	int r = 0;
+	static char dot[] = ".";
+	struct undo_item own = {
+		.was = is->other, .is = is, .top = top, .old = TREE_DIRECTORY, .path = dot};
+	const char *rest = top->fd >= 0 ? undo_remainder(&own, NULL) : NULL;
+	int r = rest ? undo_plan_remainder(u, &own, rest, err) : 0;
 
 	DL_SORT(is->children, undo_by_name);
 	for (struct tree_node *n = tree_next(is, is); r == 0 && n; n = tree_next(n, is)) {
