@@ -49,6 +49,10 @@ static bool print_one(const cloche_difference *d, void *user)
 	if (d->before_mode != d->after_mode && d->kind == CLOCHE_CHANGE_CHANGED &&
 		d->before_mode != UINT32_MAX && d->after_mode != UINT32_MAX)
 		printf("  (mode %04o, was %04o)", d->after_mode, d->before_mode);
+	/* A file of which nothing else is on record. */
+	if (d->before_mode == UINT32_MAX && d->after_mode != UINT32_MAX &&
+		d->kind == CLOCHE_CHANGE_CHANGED && !d->before && !d->after)
+		printf("  (mode %04o)", d->after_mode);
 	if (!d->unified && (d->before_length || d->after_length)) {
 		format_size(d->before_length, before, sizeof(before));
 		format_size(d->after_length, after, sizeof(after));

@@ -177,7 +177,10 @@ static void note_gone(struct recorder *r, const char *path)
 static void note_mode(struct recorder *r, const char *path, uint32_t mode)
 {
 	struct seen *s = seen_find(r, path);
+	uint32_t tree = tree_of(r, path);
 
+	if (tree != RECORDER_MAX_TREES && strcmp(r->trees[tree].path, path) == 0)
+		r->trees[tree].mode = S_IFDIR | (mode & 07777);
 	if (is_link(s) || is_top(r, path) || !set_parents(r, path))
 		return;
 	/* In a mount, a command has made it since the last look; the next one finds it whole. */

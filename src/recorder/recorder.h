@@ -55,7 +55,8 @@ struct seen {
 struct recorder_tree {
 	int fd; /* owned, O_PATH */
 	bool layer, noted, copied;
-	char *path; /* in the room; "" for the root */
+	char *path;    /* in the room; "" for the root */
+	uint32_t mode; /* the permissions of the directory itself; with S_IFDIR if they are known */
 	struct dirnames names;
 	struct sight sight;
 };

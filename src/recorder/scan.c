@@ -465,6 +465,21 @@ static int walk_missed(void *user, const struct fswalk_entry *e, int errnum)
 		       : walk_result(w, note_blind(w->r, p->sight, p->s->path, UNREADABLE, w->err));
 }
 
+/* The directory itself is the person's, not a name in a tree. Only a change of its mode is told. */
+static int look_at_top(
+	struct recorder *r, struct recorder_tree *t, const struct stat *st, struct cloche_err *err)
+{
+	int e = 0;
+
+	if (!t->layer && t->mode && t->mode != st->st_mode) {
+		r->changed_usec = nsec_of(st->st_ctim) / 1000;
+		e = entry_of_name(r, STATE_FS_CHMOD, t->path, STR_NULL, st->st_mode & 07777, err);
+	}
+	if (e == 0)
+		t->mode = st->st_mode;
+	return e;
+}
+
 static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
 {
 	struct recorder_tree *t = &r->trees[index];
@@ -488,6 +503,9 @@ static int scan_tree(struct recorder *r, uint32_t index, struct cloche_err *err)
 		return err_sys(err, errno, "look at %s", t->path);
 	if (!S_ISDIR(st.st_mode))
 		return 0;
+	e = look_at_top(r, t, &st, err);
+	if (e < 0)
+		return e;
 	w.places = top = calloc(RECORDER_MAX_DEPTH + 1, sizeof(*top));
 	if (!top)
 		return err_nomem(err);

@@ -36,6 +36,25 @@ static void test_changes(void)
 	teardown(&f);
 }
 
+/* The directory itself is not on record, but a new mode of it is. */
+static void test_top(void)
+{
+	struct fixture f;
+
+	setup(&f);
+	look(&f, 0);
+	must(fchmod(f.ws, 0711) == 0);
+	look(&f, 1);
+	check_entries(&f, 1, "fs.chmod /w\n");
+	look(&f, 2);
+	check_entries(&f, 2, "");
+	record_mode(&f, STATE_FS_CHMOD, "/w", "", 0700);
+	must(fchmod(f.ws, 0700) == 0);
+	look(&f, 3);
+	check_entries(&f, 3, "");
+	teardown(&f);
+}
+
 /* A room with a copy of the files: they are looked at before it and after it. */
 static void test_copied(void)
 {
@@ -484,6 +503,7 @@ int main(void)
 {
 	testing_begin();
 	run_test(test_changes);
+	run_test(test_top);
 	run_test(test_copied);
 	run_test(test_mapped);
 	run_test(test_names);

@@ -177,6 +177,9 @@ static int node_judge(struct comparing *c, const struct tree_node *a, const stru
 {
 	int same;
 
+	/* Only its mode is on record. */
+	if (b->type == TREE_UNKNOWN && b->mode != STATE_NO_MODE && (!a || a->type == TREE_UNKNOWN))
+		return a && a->mode == b->mode ? 0 : 'C';
 	if (!node_is_there(b))
 		return b->type == TREE_GONE && !(a && a->type == TREE_GONE) ? 'D' : 0;
 	if (!node_is_there(a))
@@ -211,8 +214,8 @@ static int node_compare(struct comparing *c, const struct tree_node *a, const st
 	_cleanup_(buf_donep) struct buf old = BUF_INIT(SHOWN_MAX), new = BUF_INIT(SHOWN_MAX);
 	bool was_there = node_is_there(a), is_now = node_is_there(b);
 	cloche_difference d = {.part = CLOCHE_DIFFERENCE_FILE,
-		.before_mode = was_there ? a->mode : UINT32_MAX,
-		.after_mode = is_now ? b->mode : UINT32_MAX};
+		.before_mode = a ? a->mode : STATE_NO_MODE,
+		.after_mode = b->mode};
 	int kind = node_judge(c, a, b), r = 0;
 
 	if (kind <= 0)

@@ -251,6 +251,19 @@ static int do_link(
 	return r < 0 ? r : cloche_files_symlink(p->files, target, path, err);
 }
 
+/* The same directory may get a mode before anything is in it. */
+static int do_mode(
+	struct replaying *p, const struct state_op *op, const char *path, struct cloche_err *err)
+{
+	int r = cloche_files_chmod(p->files, path, mode_of(op), err);
+
+	if (r != -E_NOT_FOUND || !op->exec)
+		return r;
+	err_clear(err);
+	r = cloche_files_mkdir(p->files, path, CLOCHE_FILES_KEEP_MODE, true, err);
+	return r < 0 ? r : cloche_files_chmod(p->files, path, mode_of(op), err);
+}
+
 /* Paths and targets contain no NUL: state_op_check() has made sure of that. */
 static int do_names(struct replaying *p, const struct state_op *op, struct cloche_err *err)
 {
@@ -266,7 +279,7 @@ static int do_names(struct replaying *p, const struct state_op *op, struct cloch
 	if (op->kind == STATE_FS_SYMLINK)
 		return do_link(p, path, other, err);
 	if (op->kind == STATE_FS_CHMOD)
-		return cloche_files_chmod(p->files, path, mode, err);
+		return do_mode(p, op, path, err);
 	return cloche_files_remove(p->files, path, true, err);
 }
 

@@ -199,6 +199,8 @@ static bool undo_is_elsewhere(const struct tree_node *top, const struct tree_nod
 	return false;
 }
 
+static const char TOP_MODE[] = "its mode was changed, and the former one is not on record";
+
 static int undo_by_name(const struct tree_node *a, const struct tree_node *b)
 {
 	return str_compare(tree_name(a), tree_name(b));
@@ -210,7 +212,9 @@ static int undo_plan_top(
 	static char dot[] = ".";
 	struct undo_item own = {
 		.was = is->other, .is = is, .top = top, .old = TREE_DIRECTORY, .path = dot};
-	const char *rest = top->fd >= 0 ? undo_remainder(&own, NULL) : NULL;
+	const char *rest = top->fd < 0                 ? NULL
+			   : is->mode != STATE_NO_MODE ? TOP_MODE
+						       : undo_remainder(&own, NULL);
 	int r = rest ? undo_plan_remainder(u, &own, rest, err) : 0;
 
 	DL_SORT(is->children, undo_by_name);
