@@ -159,6 +159,9 @@ struct provider {
 	 * to reap, which is asked after the end of every room. NULL is fine. Return NULL. */
 	struct room *(*destroy)(struct room *r);
 
+	/* All commands in such a room are who made it: another user is refused. */
+	bool has_one_user;
+
 	/* Init may open no terminals in such a room: it gets them from who sends it commands. */
 	bool lends_terminals;
 

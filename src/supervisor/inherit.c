@@ -6,6 +6,14 @@
 #include <errno.h>
 #include <string.h>
 
+bool task_is_of_other(const struct supervisor *s, const struct exec_spec *spec)
+{
+	const struct room *room = s->room;
+
+	return room->provider->has_one_user && spec->has_user &&
+	       (spec->uid != room->uid || spec->gid != room->gid);
+}
+
 void task_choose_user(const struct supervisor *s, struct exec_spec *spec)
 {
 	if (spec->has_user)

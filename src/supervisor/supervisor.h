@@ -370,6 +370,8 @@ void watchers_tell_end(struct task *t, bool all);
 /* Fill in the sandbox's environment, directory, user and timeout where the client gave none. Return
  * 0 or -ENOMEM. */
 _warn_unused_ int task_inherit(const struct supervisor *s, struct ctl_exec *m);
+/* Whether it names a user who can have no processes in the room. */
+bool task_is_of_other(const struct supervisor *s, const struct exec_spec *spec);
 /* A process that no user was named for is what the room's processes are. */
 void task_choose_user(const struct supervisor *s, struct exec_spec *spec);
 

@@ -209,6 +209,11 @@ bool task_exec(struct peer *p, struct ctl_exec *m, struct chan_frame *f)
 		watcher_refuse(p, m->exec, E_BUSY, 0, "the sandbox takes no more processes");
 		return true;
 	}
+	if (task_is_of_other(s, &m->spec)) {
+		watcher_refuse(p, m->exec, E_UNSUPPORTED, 0,
+			"commands in this sandbox are who made it, and no other user");
+		return true;
+	}
 	task_choose_user(s, &m->spec);
 	t = task_new(s, &m->spec);
 	if (!t)

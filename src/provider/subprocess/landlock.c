@@ -147,6 +147,7 @@ const struct provider landlock_provider = {
 	.record = subprocess_record,
 	.reap = subprocess_reap,
 	.destroy = subprocess_destroy,
+	.has_one_user = true,
 	.lends_terminals = true,
 	.kill_tree = subprocess_kill_tree,
 	.usage = subprocess_usage,

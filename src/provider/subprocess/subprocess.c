@@ -508,6 +508,7 @@ const struct provider subprocess_provider = {
 	.record = subprocess_record,
 	.reap = subprocess_reap,
 	.destroy = subprocess_destroy,
+	.has_one_user = true,
 	.kill_tree = subprocess_kill_tree,
 	.usage = subprocess_usage,
 };
