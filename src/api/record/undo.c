@@ -211,7 +211,7 @@ static int undo_read_files(
 	struct undo_reading q = {.u = u, .tree = tree, .last = last};
 	int r = oplog_read_all(u->log, undo_take_file, &q, err);
 
-	return MIN(r, 0);
+	return r >= 0 && !q.has_begun ? undo_begin(&q, err) : MIN(r, 0);
 }
 
 static int undo_read_trees(struct cloche_undo *u, struct cloche_err *err)
