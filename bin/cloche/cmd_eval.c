@@ -136,8 +136,8 @@ static int eval_run(cloche_run *run, const struct eval_options *o, bool own)
 		ok = eval_print_json(run, kind, o->context);
 	else if (kind != CLOCHE_CODE_PROGRAM)
 		ok = eval_print_values(run, kind);
-	if (!ok)
-		return status_of_output(ok, r);
+	if (status_of_output(ok, 0) != 0)
+		return EXIT_CLOCHE;
 	if (o->output && r == 0 && !eval_write_file(run, o->output))
 		return EXIT_CLOCHE;
 	return r;
