@@ -37,7 +37,8 @@ typedef struct cloche_network_entry {
 	const char *json; /* the same as one JSON object */
 } cloche_network_entry;
 
-/* Return 1 with the next entry, 0 at the end, negative on failure. */
+/* Return 1 with the next entry, 0 at the end, negative on failure: CLOCHE_E_CONFIG at the end of a
+ * file of which no line is a log line. */
 CLOCHE_API int cloche_network_log_next(
 	cloche_network_log *log, cloche_network_entry *ret, cloche_err *err);
 

@@ -477,3 +477,20 @@ int netlog_format_json(const struct netlog_event *ev, struct buf *out)
 	jsonout_close(&o, '}');
 	return o.error < 0 ? o.error : buf_add_char(out, '\n');
 }
+
+/* --- for a terminal --- */
+
+int netlog_event_show(const struct netlog_event *ev, struct buf *out)
+{
+	_cleanup_(buf_donep) struct buf line = BUF_INIT(4 * NETLOG_LINE_MAX);
+	uint64_t ms = ev->time_usec / USEC_PER_MSEC % 86400000;
+	int r = 0;
+
+	if (ev->time_usec && ev->kind != NETLOG_TASK_START && ev->kind != NETLOG_TASK_END)
+		r = buf_printf(&line, "%02u:%02u:%02u.%03u ", (unsigned)(ms / 3600000),
+			(unsigned)(ms / 60000 % 60), (unsigned)(ms / 1000 % 60),
+			(unsigned)(ms % 1000));
+	if (r == 0)
+		r = netlog_format_plain(ev, &line);
+	return r < 0 ? r : escape_terminal(out, buf_str(&line));
+}

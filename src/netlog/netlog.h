@@ -144,5 +144,8 @@ struct netlog_counts netlog_counts(const struct netlog *log);
 /* Append the event in one form, newline included. Return 0 or negative errno. */
 _warn_unused_ int netlog_format_plain(const struct netlog_event *ev, struct buf *out);
 _warn_unused_ int netlog_format_json(const struct netlog_event *ev, struct buf *out);
+/* Append a line that is safe for a terminal: the plain form, after "12:00:00.123 " in UTC if the
+ * time is known. Return 0 or negative errno. */
+_warn_unused_ int netlog_event_show(const struct netlog_event *ev, struct buf *out);
 /* "request", "dns", ...; never NULL. */
 const char *netlog_kind_word(enum netlog_kind kind);

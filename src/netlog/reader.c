@@ -6,7 +6,6 @@
 #include "netlog/reader.h"
 
 #include "base/clock.h"
-#include "base/escape.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include <errno.h>
@@ -21,6 +20,7 @@ struct netlog_reader {
 	bool at_end, skipping; /* skipping: inside a line that is too long, or that has lost its
 				* front */
 	bool follow;
+	bool any, known; /* a line was read; one that is of a log */
 	struct buf in;
 	struct buf line; /* the current line */
 	json_t *json;    /* what the views of the current event point into */
@@ -562,27 +562,23 @@ int netlog_reader_next(struct netlog_reader *r, struct netlog_event *ret, struct
 
 	do {
 		result = next_line(r, err);
-		if (result > 0)
-			parse_line(r, ret);
+		if (result <= 0)
+			return result;
+		parse_line(r, ret);
+		r->any = true;
+		r->known |= ret->kind != NETLOG_OTHER;
 		/* The event at the end of the request repeats all of this; it is missing only after
 		 * a crash. */
-	} while (result > 0 && ret->kind == NETLOG_INTENT);
-	return result;
+	} while (ret->kind == NETLOG_INTENT);
+	return 1;
 }
 
-int netlog_event_show(const struct netlog_event *ev, struct buf *out)
+int netlog_reader_check(const struct netlog_reader *r, const char *path, struct cloche_err *err)
 {
-	_cleanup_(buf_donep) struct buf line = BUF_INIT(4 * NETLOG_LINE_MAX);
-	uint64_t ms = ev->time_usec / USEC_PER_MSEC % 86400000;
-	int r = 0;
-
-	if (ev->time_usec && ev->kind != NETLOG_TASK_START && ev->kind != NETLOG_TASK_END)
-		r = buf_printf(&line, "%02u:%02u:%02u.%03u ", (unsigned)(ms / 3600000),
-			(unsigned)(ms / 60000 % 60), (unsigned)(ms / 1000 % 60),
-			(unsigned)(ms % 1000));
-	if (r == 0)
-		r = netlog_format_plain(ev, &line);
-	return r < 0 ? r : escape_terminal(out, buf_str(&line));
+	if (!r->any || r->known)
+		return 0;
+	return err_set(err, E_CONFIG,
+		"%s is not a network log: no line of it is one of a network log", path);
 }
 
 void netlog_summary_add(cloche_network_summary *sum, const struct netlog_event *ev)

@@ -26,8 +26,8 @@ DEFINE_CLEANUP(struct netlog_reader, netlog_reader_free)
 _warn_unused_ int netlog_reader_next(
 	struct netlog_reader *r, struct netlog_event *ret, struct cloche_err *err);
 
-/* Add one line that is safe for a terminal: the plain form, after "12:00:00.123 " in UTC if the
- * time is known. Return 0 or negative errno. */
-_warn_unused_ int netlog_event_show(const struct netlog_event *ev, struct buf *out);
+/* Return 0, or E_CONFIG if lines were read and none of them is one of a network log. */
+_warn_unused_ int netlog_reader_check(
+	const struct netlog_reader *r, const char *path, struct cloche_err *err);
 
 void netlog_summary_add(cloche_network_summary *sum, const struct netlog_event *ev);

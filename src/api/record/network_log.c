@@ -18,6 +18,7 @@ enum { ENTRY_MAX = 256 * 1024 };
 
 struct cloche_network_log {
 	int fd, watch; /* watch: inotify; -1: nobody has waited yet */
+	char *path;    /* as it was opened, for messages */
 	struct netlog_reader *reader;
 	cloche_network_summary summary;
 	struct buf line, json;
@@ -37,7 +38,8 @@ int cloche_network_log_open(const char *path, cloche_network_log **ret, cloche_e
 	if (log->fd < 0)
 		return err_sys(err, errno, "network log %s", path);
 	log->reader = netlog_reader_new(log->fd);
-	if (!log->reader)
+	log->path = strdup(path);
+	if (!log->reader || !log->path)
 		return err_nomem(err);
 	*ret = TAKE_PTR(log);
 	return 0;
@@ -52,6 +54,7 @@ void cloche_network_log_close(cloche_network_log *log)
 	fd_close(log->watch);
 	buf_done(&log->line);
 	buf_done(&log->json);
+	free(log->path);
 	free(log);
 }
 
@@ -68,6 +71,8 @@ int cloche_network_log_next(cloche_network_log *log, cloche_network_entry *ret, 
 	struct netlog_event event;
 	int r = netlog_reader_next(log->reader, &event, err);
 
+	if (r == 0)
+		r = netlog_reader_check(log->reader, log->path, err);
 	if (r <= 0)
 		return r;
 	netlog_summary_add(&log->summary, &event);

@@ -26,7 +26,7 @@ struct suggestion {
 	struct proposal *proposal;
 	struct remark *remarks;
 	size_t remarks_n, remarks_more, left_out;
-	uint64_t requests, lines, others; /* others: lines that are not from a log */
+	uint64_t requests;
 	struct buf yaml, json;
 };
 
@@ -217,16 +217,13 @@ static int read_log(
 	if (!reader)
 		return err_nomem(err);
 	while ((r = netlog_reader_next(reader, &ev, err)) > 0) {
-		s->lines++;
-		s->others += ev.kind == NETLOG_OTHER;
 		if (add_event(s, &ev, blocked_only) < 0)
 			return err_nomem(err);
 	}
+	if (r == 0)
+		r = netlog_reader_check(reader, path, err);
 	if (r < 0)
 		return r;
-	if (s->lines > 0 && s->others == s->lines)
-		return err_set(err, E_CONFIG,
-			"%s is not a network log: no line of it is one of a network log", path);
 	return proposal_merge(s->proposal, &s->left_out) < 0 ? err_nomem(err) : 0;
 }
 
