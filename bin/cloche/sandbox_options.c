@@ -120,7 +120,8 @@ const struct given *sandbox_options_given(const struct sandbox_options *o, const
 
 static bool allows_hosts(const struct sandbox_options *o)
 {
-	return sandbox_options_given(o, "allow") || sandbox_options_given(o, "allowlist");
+	return sandbox_options_given(o, "allow") || sandbox_options_given(o, "allowlist") ||
+	       sandbox_options_given(o, "preset");
 }
 
 void sandbox_options_done(void *ctx)
@@ -235,10 +236,11 @@ static int apply_given(struct sandbox_options *o, cloche_err *err)
 	if (r == 0)
 		check_record(o);
 	if (r == 0 && net && strcmp(net->value, "none") == 0 && allows_hosts(o))
-		say("warning: with --net none, --allow and --allowlist have no effect");
+		say("warning: with --net none, --allow, --allowlist and --preset have no effect");
 	if (r == 0 && !net && o->network_off && allows_hosts(o))
-		say("warning: a configuration says network_sandbox: false, so --allow and "
-		    "--allowlist have no effect; --net gateway gives a network all the same");
+		say("warning: a configuration says network_sandbox: false, so --allow, "
+		    "--allowlist and --preset have no effect; --net gateway gives a network all "
+		    "the same");
 	return r;
 }
 

@@ -80,11 +80,12 @@ static int set_network(const struct reading *r, const struct value *v, struct cl
 		err_hint(err, "unset it, and name the hosts to reach with --allow HOST");
 		return -E_USAGE;
 	}
-	if (is_given(r, "allow") || is_given(r, "allowlist")) {
+	if (is_given(r, "allow") || is_given(r, "allowlist") || is_given(r, "preset")) {
 		char text[128];
 
 		snprintf(text, sizeof(text),
-			PREFIX "%s=none: --allow and --allowlist have no effect", v->name);
+			PREFIX "%s=none: --allow, --allowlist and --preset have no effect",
+			v->name);
 		agentgate_tell(r, text);
 	}
 	r->sb->net = SANDBOX_NET_NONE;

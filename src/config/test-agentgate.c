@@ -198,11 +198,11 @@ static void options_take_their_place(void)
 	check_int(cloche_sandbox_load_environment(sb, given, keep_told, NULL, &err), 0);
 	check_int(sb->timeout_ms, 0);
 	check_int(sb->limits.memory_bytes, 300 << 20);
-	check(strstr(told, "SANDBOX_NETWORK=none: --allow and --allowlist have no effect"));
+	check(strstr(told, "SANDBOX_NETWORK=none: --allow, --allowlist and --preset have"));
 	forget_all();
 	set("SANDBOX_NETWORK_MODE", "none");
 	check_int(cloche_sandbox_load_environment(sb, given, keep_told, NULL, &err), 0);
-	check(strstr(told, "SANDBOX_NETWORK_MODE=none: --allow and --allowlist have no effect"));
+	check(strstr(told, "SANDBOX_NETWORK_MODE=none: --allow, --allowlist and --preset have"));
 	cloche_sandbox_free(sb);
 }
 
