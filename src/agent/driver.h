@@ -27,6 +27,7 @@ struct agent_request {
 	const char *effort;
 	const char *system_prompt; /* instead of the agent's own */
 	unsigned max_turns;
+	bool is_command; /* the prompt is a command of the agent's own, such as /compact */
 };
 
 /* A variable of the agent's environment. If in_home is set the value is the path value below the
@@ -146,7 +147,8 @@ _warn_unused_ int agent_driver_names(char ***ret, struct cloche_err *err);
 bool agent_is_credential(struct str name);
 
 /* Append the whole command line of a headless agent (base/strv.h). argv[0] is `program`. The prompt
- * always goes to standard input. Return 0, -E_USAGE for an option that the agent lacks or a value
+ * always goes to standard input; before a command, the argument "-" is left out, which a client
+ * puts before its input as a line. Return 0, -E_USAGE for an option that the agent lacks or a value
  * that it would take for an option, or -E_NO_MEMORY. */
 _warn_unused_ int agent_driver_argv(const struct agent_driver *d, const struct agent_request *rq,
 	const char *program, char ***ret, struct cloche_err *err);

@@ -4,6 +4,7 @@
 #include "base/strv.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static int argv_lacks(const struct agent_driver *d, const char *what, struct cloche_err *err)
 {
@@ -57,7 +58,8 @@ int agent_driver_argv(const struct agent_driver *d, const struct agent_request *
 	if (r == 0)
 		r = argv_word(d, ret, d->effort, "an effort", rq->effort, err);
 	for (char *const *a = d->arguments; r == 0 && a && *a; a++)
-		r = strv_add(ret, str_from(*a)) < 0 ? err_nomem(err) : 0;
+		if (!rq->is_command || strcmp(*a, "-") != 0)
+			r = strv_add(ret, str_from(*a)) < 0 ? err_nomem(err) : 0;
 	if (r == 0)
 		r = argv_word(d, ret, d->max_turns, "turns", *turns ? turns : NULL, err);
 	return r < 0 ? r

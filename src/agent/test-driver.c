@@ -58,7 +58,8 @@ static void check_argv(const struct agent_request *rq, const char *want)
 	check_str(buf_str(&joined), want);
 }
 
-#define TAIL "-p|-|--dangerously-skip-permissions|--output-format|stream-json|--verbose|"
+#define OPTIONS "--dangerously-skip-permissions|--output-format|stream-json|--verbose|"
+#define TAIL "-p|-|" OPTIONS
 
 static void test_argv(void)
 {
@@ -70,6 +71,8 @@ static void test_argv(void)
 		"/opt/claude/claude|--model|sonnet|" TAIL "--max-turns|7|--system-prompt=-be X|");
 	check_argv(&(struct agent_request){.system_prompt = ""},
 		"/opt/claude/claude|--model|sonnet|" TAIL "--system-prompt=|");
+	check_argv(&(struct agent_request){.is_command = true},
+		"/opt/claude/claude|--model|sonnet|-p|" OPTIONS);
 }
 
 static void test_argv_takes_no_options_for_values(void)

@@ -407,6 +407,7 @@ static int execute(cloche_task *task, const void *prompt, size_t length, struct 
 		return err_nomem(err);
 	if (str_trim(text).n == 0)
 		return err_set(err, E_USAGE, "the prompt is empty");
+	task->is_command = str_starts(text, STR("/"));
 	r = prepare_buffers(task, err);
 	if (r == 0)
 		r = prepare(task, text, false, &run, err);

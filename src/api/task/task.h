@@ -34,6 +34,7 @@ struct cloche_task {
 	/* of the current execution, or of the last one */
 	_Atomic(cloche_run *) run;
 	atomic_uint run_users;
+	bool is_command; /* the prompt */
 	bool have_transcript;
 	struct agent_transcript transcript;
 	struct agent_markers markers;

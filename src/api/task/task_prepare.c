@@ -269,7 +269,8 @@ static int build_argv(
 		.resume = task->resume,
 		.effort = task->effort,
 		.system_prompt = task->system_prompt,
-		.max_turns = task->max_turns};
+		.max_turns = task->max_turns,
+		.is_command = task->is_command};
 
 	return agent_driver_argv(task->driver, &request, program, ret, err);
 }
