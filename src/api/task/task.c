@@ -201,6 +201,17 @@ static void progress_tool(cloche_task *task, const struct agent_block *b)
 	progress(task, buf_data(&mark), what.n ? what : STR("..."));
 }
 
+/* Report why the agent asks its API once more. */
+static void progress_retry(cloche_task *task, const struct agent_event *e)
+{
+	json_int_t status = json_integer_value(json_object_get(e->raw, "error_status"));
+	char line[64] = "the API did not answer, trying again";
+
+	if (status >= 100 && status <= 599)
+		snprintf(line, sizeof(line), "the API answered %d, trying again", (int)status);
+	progress(task, "", str_from(line));
+}
+
 static void show(cloche_task *task, const struct agent_event *e)
 {
 	for (size_t i = 0; i < e->blocks_n; i++) {
@@ -216,7 +227,7 @@ static void show(cloche_task *task, const struct agent_event *e)
 	if (e->type == AGENT_EVENT_SYSTEM && str_eq(e->subtype, STR("init")))
 		progress(task, "session ", e->session_id);
 	if (e->type == AGENT_EVENT_SYSTEM && str_eq(e->subtype, STR("api_retry")))
-		progress(task, "", STR("the API did not answer, trying again"));
+		progress_retry(task, e);
 }
 
 static int tell(cloche_task *task, const struct agent_event *e, struct cloche_err *err)
