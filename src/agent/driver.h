@@ -91,6 +91,7 @@ struct agent_driver {
 	char **no_prompts;  /* arguments that let it work without asking, in its own sandbox or
 			     * none */
 	char **subcommands; /* its first words that allow no arguments before them */
+	char **outside;     /* its first words that are of use only outside */
 	struct agent_environment env;
 	char *state; /* where it keeps its state, below the room's HOME: ".claude" */
 

@@ -487,6 +487,7 @@ static const struct driver_key driver_keys[] = {
 	{"pass", yaml_variables, AT(pass)},
 	{"no_prompts", yaml_texts, AT(no_prompts)},
 	{"subcommands", yaml_texts, AT(subcommands)},
+	{"outside", yaml_texts, AT(outside)},
 	{"environment", yaml_environment, AT(env)},
 	{"state", yaml_path, AT(state)},
 	{"terminal", NULL, 0, terminal_keys},
@@ -561,7 +562,7 @@ struct agent_driver *agent_driver_free(struct agent_driver *d)
 	static const size_t texts[] = {AT(name), AT(title), AT(program), AT(install), AT(state),
 		AT(context), AT(resume), AT(model), AT(effort), AT(max_turns), AT(system_prompt)};
 	static const size_t lists[] = {AT(hosts), AT(pass), AT(no_prompts), AT(subcommands),
-		AT(terminal_hosts), AT(copy), AT(arguments)};
+		AT(outside), AT(terminal_hosts), AT(copy), AT(arguments)};
 
 	if (!d)
 		return NULL;

@@ -68,6 +68,25 @@ static int agent_refuse_place(const struct agent_start *s, struct cloche_err *er
 	return r;
 }
 
+/* Refuse what would say that it has renewed the agent: its program stays as it is outside. */
+static int agent_refuse_update(
+	const struct agent_start *s, const char *const *arguments, struct cloche_err *err)
+{
+	const struct agent_driver *d = s->driver;
+
+	for (char *const *o = d->outside; o && *o && arguments && *arguments; o++) {
+		if (strcmp(*o, *arguments) != 0)
+			continue;
+		err_set(err, E_USAGE,
+			"each start has the program of %s as it is outside: what \"%s\" changes in "
+			"a room is lost",
+			d->title, *o);
+		err_hint(err, "run it without cloche: %s %s", d->program, *o);
+		return -E_USAGE;
+	}
+	return 0;
+}
+
 static int agent_add_program(struct agent_start *s, struct cloche_err *err)
 {
 	const char *name = s->driver->program, *inside = NULL;
@@ -321,6 +340,8 @@ int cloche_agent_run_new(const cloche_sandbox *sb, const char *agent, const char
 
 	if (r == 0)
 		r = agent_refuse_place(&s, err);
+	if (r == 0)
+		r = agent_refuse_update(&s, arguments, err);
 	if (r == 0)
 		r = agent_add_program(&s, err);
 	if (r == 0)
