@@ -35,6 +35,16 @@ static int take_user(cloche_sandbox *sb, struct image_store *s, const struct ima
 	return r;
 }
 
+/* Return whether the layer lies once more above. Then it has no effect here, as all of it is there
+ * too, and an overlay takes a layer only once. */
+static bool is_repeated(const struct image_config *c, size_t i)
+{
+	for (size_t above = i + 1; above < c->layers_n; above++)
+		if (strcmp(c->diff_ids[above], c->diff_ids[i]) == 0)
+			return true;
+	return false;
+}
+
 static int take_config(cloche_sandbox *sb, const struct image_config *c, struct cloche_err *err)
 {
 	int r = set_string(&sb->image_workdir, c->workdir, err);
@@ -42,7 +52,8 @@ static int take_config(cloche_sandbox *sb, const struct image_config *c, struct 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < c->layers_n; i++)
-		r = strv_add(&sb->image_layers, str_from(c->diff_ids[i]));
+		if (!is_repeated(c, i))
+			r = strv_add(&sb->image_layers, str_from(c->diff_ids[i]));
 	for (char *const *v = c->env; r == 0 && v && *v; v++)
 		r = strv_add(&sb->image_env, str_from(*v));
 	if (r == 0)
