@@ -7,7 +7,6 @@
 #include "unpack/unpack.h"
 
 #include <fcntl.h>
-#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,9 +73,8 @@ int unpack_program(int argc, char **argv)
 	const char *what = argc == 2 ? argv[1] : "";
 	int r;
 
-	/* Names in archives are UTF-8 or plain bytes; a locale without UTF-8 would change them. */
-	if (!setlocale(LC_CTYPE, "C.UTF-8"))
-		setlocale(LC_CTYPE, "");
+	/* No locale is set: libarchive then gives the names as the bytes that they are. In a locale
+	 * with UTF-8 it composes their characters, so that two files could get one name. */
 	umask(0);
 	if (fd_sanitize_stdio() < 0 || fd_close_from(3, keep, ARRAY_SIZE(keep)) < 0 ||
 		prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
