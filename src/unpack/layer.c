@@ -100,8 +100,42 @@ static int open_dir(const struct layer *l, const char *path)
 	return fd;
 }
 
-/* The same, but make missing directories, as a layer may leave them out. */
-static int need_dir(const struct layer *l, const char *path)
+/* Hide what is below a directory. Return -1 with errno. */
+static int mark_opaque(int dir, const char *name)
+{
+	_cleanup_fd_ int fd =
+		openat(dir, *name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -1 : fsetxattr(fd, FS_OPAQUE, "y", 1, 0);
+}
+
+/* What to do about directories of a path that are not there. */
+enum need {
+	NEED_NOTHING,
+	NEED_MISSING, /* make them, as a layer may leave them out */
+	NEED_HIDDEN,  /* make also those that the layer has hidden before */
+};
+
+/* Make a directory that hides what is below if the layer has hidden the name before. Return -1 with
+ * errno. */
+static int make_dir(int parent, const char *name, enum need need)
+{
+	struct stat st;
+	bool hidden = fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && fs_is_whiteout(&st);
+
+	if (hidden && need != NEED_HIDDEN) {
+		errno = ENOTDIR;
+		return -1;
+	}
+	if (hidden && unlinkat(parent, name, 0) < 0)
+		return -1;
+	if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+		return -1;
+	return hidden ? mark_opaque(parent, name) : 0;
+}
+
+/* Open a directory as open_dir() does, or make it. */
+static int need_dir(const struct layer *l, const char *path, enum need need)
 {
 	int fd = open_dir(l, path);
 	_cleanup_(freep) char *up = NULL;
@@ -109,7 +143,7 @@ static int need_dir(const struct layer *l, const char *path)
 	const char *name;
 	char *slash;
 
-	if (fd >= 0 || errno != ENOENT)
+	if (fd >= 0 || need == NEED_NOTHING || (errno != ENOENT && errno != ENOTDIR))
 		return fd;
 	up = strdup(path);
 	if (!up)
@@ -118,25 +152,38 @@ static int need_dir(const struct layer *l, const char *path)
 	name = slash ? slash + 1 : up;
 	if (slash)
 		*slash = '\0';
-	parent = need_dir(l, slash ? up : "");
-	if (parent < 0 || (mkdirat(parent, name, 0755) < 0 && errno != EEXIST))
+	parent = need_dir(l, slash ? up : "", need);
+	if (parent < 0 || make_dir(parent, name, need) < 0)
 		return -1;
 	return open_dir(l, path);
 }
 
-static int find_place(
-	const struct layer *l, char *path, bool make, struct place *ret, struct cloche_err *err)
+static int no_attributes(struct cloche_err *err)
+{
+	err_set(err, E_UNSUPPORTED,
+		"the file system of the images keeps no attributes (user.overlay.opaque)");
+	err_hint(err, "set CLOCHE_STATE_DIR to a directory on ext4, xfs or btrfs");
+	return -E_UNSUPPORTED;
+}
+
+/* Return 1 if a name of the path is no directory in the layer, and need is NEED_MISSING. */
+static int find_place(const struct layer *l, char *path, enum need need, struct place *ret,
+	struct cloche_err *err)
 {
 	char *slash = strrchr(path, '/');
 
 	*ret = (struct place){.dir = -1, .name = slash ? slash + 1 : path, .path = path};
 	if (slash)
 		*slash = '\0';
-	ret->dir = make ? need_dir(l, slash ? path : "") : open_dir(l, slash ? path : "");
+	ret->dir = need_dir(l, slash ? path : "", need);
 	if (slash)
 		*slash = '/';
 	if (ret->dir >= 0)
 		return 0;
+	if (errno == ENOTDIR && need == NEED_MISSING)
+		return 1;
+	if (errno == EOPNOTSUPP)
+		return no_attributes(err);
 	if (errno == ENOSPC || errno == EDQUOT)
 		return err_set(err, E_NO_SPACE, "%.200s: %s", path, err_errno_text(errno));
 	return err_set(err, E_CORRUPT, "%.200s: its directory cannot be opened in the layer: %s",
@@ -155,19 +202,10 @@ static int layer_failed(const char *path, const char *what, struct cloche_err *e
 
 static int set_opaque(int dir, const char *name, const char *path, struct cloche_err *err)
 {
-	_cleanup_fd_ int fd =
-		openat(dir, *name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd >= 0 && fsetxattr(fd, FS_OPAQUE, "y", 1, 0) == 0)
+	if (mark_opaque(dir, name) == 0)
 		return 0;
-	if (errno == EOPNOTSUPP) {
-		err_set(err, E_UNSUPPORTED,
-			"the file system of the images keeps no attributes "
-			"(user.overlay.opaque)");
-		err_hint(err, "set CLOCHE_STATE_DIR to a directory on ext4, xfs or btrfs");
-		return -E_UNSUPPORTED;
-	}
-	return layer_failed(path, "hide what is below", err);
+	return errno == EOPNOTSUPP ? no_attributes(err)
+				   : layer_failed(path, "hide what is below", err);
 }
 
 /* Handle a ".wh." entry. */
@@ -255,14 +293,16 @@ static int make_hard_link(const struct layer *l, struct archive_entry *entry, co
 	const char *named = archive_entry_hardlink(entry);
 	_cleanup_(place_donep) struct place from = {.dir = -1};
 	char path[PATH_MAX];
+	struct stat st;
 	bool was_hidden;
 	int r = unpack_path(named, path, err);
 
 	if (r == 0 && strcmp(path, p->path) == 0)
 		return 0;
 	if (r == 0)
-		r = find_place(l, path, false, &from, err);
-	if (r == 0 && faccessat(from.dir, from.name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		r = find_place(l, path, NEED_NOTHING, &from, err);
+	if (r == 0 &&
+		(fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW) < 0 || fs_is_whiteout(&st)))
 		r = err_set(err, E_CORRUPT, "no such file in the layer: %.200s", path);
 	if (r == 0)
 		r = make_room_for(p, false, &was_hidden, err);
@@ -424,18 +464,27 @@ static int make_entry(
 	return r < 0 ? r : set_meta(l, entry, p, err);
 }
 
+static bool is_whiteout_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strncmp(slash ? slash + 1 : path, WHITEOUT, sizeof(WHITEOUT) - 1) == 0;
+}
+
 static int layer_take_entry(
 	void *user, struct archive_entry *entry, char *path, struct cloche_err *err)
 {
 	struct layer *l = user;
 	unsigned type = archive_entry_filetype(entry);
+	bool whiteout = is_whiteout_name(path);
 	_cleanup_(place_donep) struct place p = {.dir = -1};
-	int r = find_place(l, path, true, &p, err);
+	int r = find_place(l, path, whiteout ? NEED_MISSING : NEED_HIDDEN, &p, err);
 
 	if (r < 0)
 		return r;
-	if (strncmp(p.name, WHITEOUT, sizeof(WHITEOUT) - 1) == 0)
-		return take_whiteout(&p, err);
+	/* Below what is hidden as a whole, or no directory, there is nothing more to hide. */
+	if (whiteout)
+		return r > 0 ? 0 : take_whiteout(&p, err);
 	if (archive_entry_hardlink(entry))
 		return make_hard_link(l, entry, &p, err);
 	if (type == AE_IFCHR || type == AE_IFBLK)
