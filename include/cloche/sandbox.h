@@ -6,7 +6,11 @@
  * again.
  *
  * Strings are copied. Functions that return int return 0 or a negated error code and describe the
- * failure in err (which may be NULL). A configuration may be used by one thread at a time. */
+ * failure in err (which may be NULL). A configuration may be used by one thread at a time.
+ *
+ * In a program that has more rights than its caller (set-uid, set-gid, capabilities of its file) no
+ * environment variable names a program, a file or a credential to the library, and it executes only
+ * what is in the directories where it was installed, and in the system's. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,9 +10,15 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+bool program_is_elevated(void)
+{
+	return getauxval(AT_SECURE) != 0;
+}
 
 static bool is_program(const char *path)
 {
@@ -47,7 +53,7 @@ char *program_find(const char *name, struct cloche_err *err)
 {
 	/* The latter has the program that users call. */
 	static const char *const installed[] = {CLOCHE_LIBEXECDIR, CLOCHE_BINDIR};
-	const char *dir = getenv("CLOCHE_LIBEXEC");
+	const char *dir = secure_getenv("CLOCHE_LIBEXEC");
 	_cleanup_(freep) char *path = NULL;
 
 	/* If the directory is set explicitly, try nothing else, so that two builds are never
@@ -60,7 +66,9 @@ char *program_find(const char *name, struct cloche_err *err)
 		err_hint(err, "CLOCHE_LIBEXEC names that directory; unset or correct it");
 		return NULL;
 	}
-	path = beside_executable(name);
+	/* A set-uid program may have been started by a link to it, beside which the caller's
+	 * programs are. */
+	path = program_is_elevated() ? NULL : beside_executable(name);
 	for (size_t i = 0; i < ARRAY_SIZE(installed) && !is_program(path); i++) {
 		free(path);
 		path = program_in(installed[i], name);
@@ -120,6 +128,8 @@ char **program_env(char *const *env)
 		"CLOCHE_", "XDG_", "LC_", "ASAN_", "LSAN_", "UBSAN_", "LLVM_PROFILE_"};
 	_cleanup_(strv_freep) char **kept = calloc(1, sizeof(char *));
 
+	if (kept && program_is_elevated())
+		return strv_add(&kept, STR("PATH=" SYSTEM_PATH)) < 0 ? NULL : TAKE_PTR(kept);
 	for (size_t i = 0; kept && env && env[i]; i++) {
 		struct str var = str_from(env[i]);
 		struct str name = str_prefix(var, str_chr(var, '='));
@@ -140,7 +150,7 @@ int program_env_add_service(char ***to, char *const *env)
 	static const struct str proxies[] = {STR("HTTPS_PROXY"), STR("https_proxy"),
 		STR("ALL_PROXY"), STR("all_proxy"), STR("NO_PROXY"), STR("no_proxy")};
 
-	for (size_t i = 0; env && env[i]; i++) {
+	for (size_t i = 0; env && env[i] && !program_is_elevated(); i++) {
 		struct str var = str_from(env[i]);
 
 		struct str name = str_prefix(var, str_chr(var, '='));

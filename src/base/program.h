@@ -10,9 +10,13 @@
 /* Where a room has the system's programs. */
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+/* Return whether this process has more rights than its caller (set-uid, capabilities of a file), so
+ * that the environment and the place of the executable are the caller's choice: AT_SECURE. */
+bool program_is_elevated(void);
+
 /* Find a program of cloche: in $CLOCHE_LIBEXEC if that is set, else next to the running executable,
- * else in the installed libexec directory, else in the installed bin directory. Return a heap
- * string, or NULL with err set. */
+ * else in the installed libexec directory, else in the installed bin directory. With more rights
+ * than the caller has: only in these two. Return a heap string, or NULL with err set. */
 char *program_find(const char *name, struct cloche_err *err);
 
 /* Find a program on the user's PATH, in absolute directories only. Return a heap string, or
@@ -45,8 +49,9 @@ _warn_unused_ int program_start(
 bool program_is_engine_setting(struct str name);
 
 /* Return the part of an environment that a helper program may see: settings of cloche, of the
- * session, of container engines and of sanitizers, never the rest (it may hold real secrets). Heap
- * array of heap strings (strv_free), NULL on lack of memory. */
+ * session, of container engines and of sanitizers, never the rest (it may hold real secrets). With
+ * more rights than the caller has: PATH alone, the system's. Heap array of heap strings
+ * (strv_free), NULL on lack of memory. */
 char **program_env(char *const *env);
 
 /* Add what a program needs that asks a service over HTTPS: its key, and proxies. Only such a

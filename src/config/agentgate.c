@@ -182,7 +182,7 @@ static const char *agentgate_get(const char *name)
 	const char *value;
 
 	snprintf(full, sizeof(full), PREFIX "%s", name);
-	value = getenv(full);
+	value = secure_getenv(full);
 	return value && value[0] ? value : NULL;
 }
 

@@ -24,7 +24,7 @@ static int open_fallback(struct cloche_err *err)
 
 int rundir_open(struct cloche_err *err)
 {
-	const char *own = getenv("CLOCHE_RUNTIME_DIR");
+	const char *own = secure_getenv("CLOCHE_RUNTIME_DIR");
 
 	if (!own || !own[0])
 		return rundir_open_usual(err);
@@ -44,7 +44,7 @@ static bool is_ours(const char *dir)
 
 int rundir_open_usual(struct cloche_err *err)
 {
-	const char *xdg = getenv("XDG_RUNTIME_DIR");
+	const char *xdg = secure_getenv("XDG_RUNTIME_DIR");
 	_cleanup_(freep) char *path = NULL;
 	char usual[64];
 	int fd = -1;

@@ -122,7 +122,7 @@ static bool next_dir(struct str *rest, struct str *ret)
 
 static char *find_in_path(const char *name)
 {
-	struct str rest = str_from(getenv("CLOCHE_PROVIDER_PATH")), dir;
+	struct str rest = str_from(secure_getenv("CLOCHE_PROVIDER_PATH")), dir;
 
 	while (next_dir(&rest, &dir)) {
 		_cleanup_(freep) char *path = NULL;
@@ -208,7 +208,7 @@ static int add_those_in(const char *dir, char ***names)
 
 int provider_names_add_others(char ***names)
 {
-	struct str rest = str_from(getenv("CLOCHE_PROVIDER_PATH")), dir;
+	struct str rest = str_from(secure_getenv("CLOCHE_PROVIDER_PATH")), dir;
 	int r = 0;
 
 	for (size_t i = 0; i < REGISTERED_MAX && registered[i].name && r == 0; i++)

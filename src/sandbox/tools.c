@@ -3,6 +3,7 @@
  * and directories at the front of its PATH. If a link later replaces a file that was found, it is
  * not followed. */
 #include "base/fd.h"
+#include "base/program.h"
 #include "fs/fs.h"
 #include "fs/hostpath.h"
 #include "sandbox/sandbox.h"
@@ -49,7 +50,7 @@ static int ask(const cloche_sandbox *sb, struct asking *ret, struct cloche_err *
 	ret->q = (struct toolchain_query){.path = secure_getenv("PATH"),
 		.home = ret->home,
 		.cwd = ret->cwd,
-		.env = environ,
+		.env = program_is_elevated() ? NULL : environ,
 		.shown = ret->shown,
 		.writable = ret->writable,
 		.workspace = sb->workspace,

@@ -323,7 +323,7 @@ static void judge_above(const char *in, char ret[PATH_MAX])
  */
 static bool judge_inside(const struct judge *j, const char *path, char ret[PATH_MAX])
 {
-	const char *home = path[0] == '~' ? getenv("HOME") : NULL;
+	const char *home = path[0] == '~' ? secure_getenv("HOME") : NULL;
 	_cleanup_(freep) char *full =
 		home ? fs_join(home, path + strspn(path, "~/")) : strdup(path);
 	char top[PATH_MAX];

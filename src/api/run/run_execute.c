@@ -126,7 +126,7 @@ void run_begin(cloche_run *run, struct client *client)
 /* Add what overrides the sandbox's own environment: variables for this command alone, and TERM. */
 static int add_env(const cloche_run *run, char ***env)
 {
-	const char *term = getenv("TERM");
+	const char *term = secure_getenv("TERM");
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && run->env && run->env[i]; i++) {
