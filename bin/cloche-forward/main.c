@@ -189,7 +189,7 @@ static int prepare(struct forward *f, struct cloche_err *err)
 	f->host_cookie = netns_cookie(FORWARD_FD_LISTENER);
 	f->loop = loop_new();
 	if (!f->loop)
-		return err_nomem(err);
+		return err_sys(err, errno, "make the event loop");
 	r = fd_set_nonblock(FORWARD_FD_LISTENER, true);
 	if (r == 0)
 		r = loop_io_add(f->loop, &f->listener, FORWARD_FD_LISTENER, EPOLLIN, on_listener);

@@ -53,8 +53,8 @@ CLOCHE_API void cloche_manager_close(cloche_manager *manager);
 /* Return the configuration that its sandboxes start from, borrowed. Change it before other threads
  * use the manager. */
 CLOCHE_API cloche_sandbox *cloche_manager_defaults(cloche_manager *manager);
-/* Return a copy of the defaults, to be changed for one sandbox. The caller frees it. NULL if out of
- * memory. */
+/* Return a copy of the defaults, to be changed for one sandbox. The caller frees it. NULL, with
+ * errno, if out of memory or descriptors. */
 CLOCHE_API cloche_sandbox *cloche_manager_configure(const cloche_manager *manager);
 
 /* What can be set. CLOCHE_MANAGER_OPTIONS_INIT leaves everything as it is. */

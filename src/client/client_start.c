@@ -143,21 +143,29 @@ static int send_start(struct client *c, const struct client_start *start, int co
 	return r < 0 ? r : chan_flush(&c->chan);
 }
 
-static struct client *client_alloc(void)
+static int client_alloc(struct client **ret, struct cloche_err *err)
 {
-	struct client *c = calloc(1, sizeof(*c));
+	_cleanup_(client_freep) struct client *c = calloc(1, sizeof(*c));
+	int r;
 
 	if (!c)
-		return NULL;
+		return err_nomem(err);
 	c->chan.fd = c->wake_fd = -1;
 	pthread_mutex_init(&c->lock, NULL);
-	c->wake_fd = fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	c->chunk = malloc(CLIENT_CHUNK);
+	if (!c->chunk)
+		return err_nomem(err);
+	c->wake_fd = fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (c->wake_fd < 0)
+		return err_sys(err, -c->wake_fd, "make an event descriptor");
 	c->loop = loop_new();
-	if (c->wake_fd < 0 || !c->chunk || !c->loop ||
-		loop_io_add(c->loop, &c->wake_io, c->wake_fd, EPOLLIN, client_on_woken) < 0)
-		return client_free(c);
-	return c;
+	if (!c->loop)
+		return err_sys(err, errno, "make an event loop");
+	r = loop_io_add(c->loop, &c->wake_io, c->wake_fd, EPOLLIN, client_on_woken);
+	if (r < 0)
+		return err_sys(err, -r, "watch an event descriptor");
+	*ret = TAKE_PTR(c);
+	return 0;
 }
 
 /* Takes fd. */
@@ -171,13 +179,14 @@ static int open_chan(struct client *c, int fd)
 int client_new(const struct client_start *start, struct client **ret, int *ret_config_fd,
 	struct cloche_err *err)
 {
-	_cleanup_(client_freep) struct client *c = client_alloc();
+	_cleanup_(client_freep) struct client *c = NULL;
 	_cleanup_fd_ int ours = -1, theirs = -1, config = -1, config_theirs = -1;
 	int r;
 
 	reap_later(0);
-	if (!c)
-		return err_nomem(err);
+	r = client_alloc(&c, err);
+	if (r < 0)
+		return r;
 	if (start->room->id && !rundir_is_id(str_from(start->room->id)))
 		return err_set(err, E_USAGE, "\"%s\" is no sandbox id", start->room->id);
 	for (size_t i = 0; i < start->room->mounts_n; i++) {
@@ -242,11 +251,11 @@ static int send_attach(struct client *c, int base)
 
 int client_attach(int base, const char *id, struct client **ret, struct cloche_err *err)
 {
-	_cleanup_(client_freep) struct client *c = client_alloc();
-	int fd, r;
+	_cleanup_(client_freep) struct client *c = NULL;
+	int fd, r = client_alloc(&c, err);
 
-	if (!c)
-		return err_nomem(err);
+	if (r < 0)
+		return r;
 	snprintf(c->id, sizeof(c->id), "%s", id);
 	c->guest = true;
 	fd = connect_to(base, id);

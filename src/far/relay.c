@@ -565,7 +565,7 @@ static int relay_start(struct relay *r, struct cloche_err *err)
 
 	r->loop = loop_new();
 	if (!r->loop)
-		return err_nomem(err);
+		return err_sys(err, errno, "make the event loop");
 	rand_bytes(session, sizeof(session));
 	carrier_init(&r->carrier, r->loop, &relay_link_ops, session, relay_on_cut);
 	r->end_fd = FARCTL_FD_END;

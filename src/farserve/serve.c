@@ -171,7 +171,7 @@ static int serve_start(struct serve *s, struct cloche_err *err)
 	if (readlink("/proc/self/exe", s->self, sizeof(s->self) - 1) < 0)
 		return err_sys(err, errno, "find our own program");
 	s->loop = loop_new();
-	r = s->loop ? serve_watch_signals(s) : -ENOMEM;
+	r = s->loop ? serve_watch_signals(s) : -errno;
 	if (r < 0)
 		return err_sys(err, -r, "begin to serve");
 	r = serve_open_listener(s, err);

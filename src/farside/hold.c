@@ -461,7 +461,7 @@ static int hold_start(struct hold *h, const struct hold_how *how)
 	h->only_rooms = how->only_rooms;
 	h->loop = loop_new();
 	if (!h->loop)
-		return -ENOMEM;
+		return -errno;
 	room_spec_init(&h->spec);
 	carrier_init(&h->carrier, h->loop, &hold_link_ops, NULL, hold_on_cut);
 	sigemptyset(&ends);

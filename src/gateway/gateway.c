@@ -212,8 +212,10 @@ int gateway_new(const struct gateway_config *config, struct gateway **ret, struc
 	if (r < 0)
 		return r;
 	g->loop = loop_new();
+	if (!g->loop)
+		return err_sys(err, errno, "make the event loop");
 	g->names = dns_synthetic_new(g->limits->names);
-	if (!g->loop || !g->names)
+	if (!g->names)
 		return err_nomem(err);
 	loop_allow_batches(g->loop);
 	r = tls_server_new(&g->tls, err);

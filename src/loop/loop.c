@@ -41,8 +41,10 @@ struct loop *loop_new(void)
 	if (!l)
 		return NULL;
 	l->epfd = fd_lift(epoll_create1(EPOLL_CLOEXEC));
-	if (l->epfd < 0)
+	if (l->epfd < 0) {
+		errno = -l->epfd;
 		return NULL;
+	}
 	l->jobs_tail = &l->jobs;
 	l->now = clock_mono_usec();
 	return TAKE_PTR(l);

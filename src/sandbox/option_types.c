@@ -286,7 +286,7 @@ static int opened_copy(
 	int from = *(int *)option_at(sb, o), *to = option_at(copy, o);
 
 	*to = from < 0 ? -1 : fcntl(from, F_DUPFD_CLOEXEC, 0);
-	return from < 0 || *to >= 0 ? 0 : -ENOMEM;
+	return from < 0 || *to >= 0 ? 0 : -errno;
 }
 
 static void opened_free(cloche_sandbox *sb, const struct sandbox_option *o)
@@ -325,7 +325,9 @@ static int mounts_copy(
 		const struct room_mount *m = &sb->mounts[i];
 		int fd = m->fd < 0 ? m->fd : fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
 
-		if ((m->fd >= 0 && fd < 0) || sandbox_put_mount(copy, fd, m, NULL) < 0)
+		if (m->fd >= 0 && fd < 0)
+			return -errno;
+		if (sandbox_put_mount(copy, fd, m, NULL) < 0)
 			return -ENOMEM;
 	}
 	return 0;

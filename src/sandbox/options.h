@@ -64,7 +64,7 @@ struct sandbox_option {
 
 /* What can be done with a member of each type (option_types.c); NULL: nothing. */
 struct option_ops {
-	/* Give copy the member of sb. Return 0 or -ENOMEM. */
+	/* Give copy the member of sb. Return 0 or -errno. */
 	int (*copy)(const cloche_sandbox *sb, cloche_sandbox *copy, const struct sandbox_option *o);
 	void (*free)(cloche_sandbox *sb, const struct sandbox_option *o);
 	/* For store.h. get returns 0, -EINVAL, -ENOMEM, or -EPROTO for what another version has

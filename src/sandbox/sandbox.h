@@ -62,7 +62,7 @@ struct cloche_sandbox {
 #include "provider/options.def"
 };
 
-/* Return a copy, NULL on lack of memory. */
+/* Return a copy, or NULL with errno. */
 cloche_sandbox *sandbox_copy(const cloche_sandbox *sb);
 
 /* mounts.c. Open a path that is kept without links, and judge whether a link led from there into

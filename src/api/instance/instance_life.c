@@ -114,7 +114,8 @@ int instance_begin(const cloche_sandbox *sb, cloche_warning_fn fn, void *user,
 	struct client **ret_client, cloche_instance **ret, struct cloche_err *err)
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
-	int r = copy ? runtime_add_tools(copy, err) : err_nomem(err);
+	int r = copy ? runtime_add_tools(copy, err)
+		     : err_sys(err, errno, "copy a sandbox's configuration");
 
 	/* So much is kept of each log at least, and the record has to say so. */
 	if (copy && copy->output_limit)

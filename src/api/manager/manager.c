@@ -271,10 +271,9 @@ int cloche_manager_create(cloche_manager *m, const cloche_sandbox *sb, const cha
 {
 	_cleanup_(cloche_sandbox_freep) cloche_sandbox *copy = sandbox_copy(sb);
 	struct cloche_err why = CLOCHE_ERR_INIT;
-	int r = check_run_id(run_id, err);
+	int r = copy ? check_run_id(run_id, err)
+		     : err_sys(err, errno, "copy a sandbox's configuration");
 
-	if (r == 0 && !copy)
-		r = err_nomem(err);
 	if (r == 0)
 		r = add_labels(m, copy, run_id, err);
 	if (r == 0)

@@ -84,7 +84,7 @@ static int describe(struct forking *f, struct cloche_err *err)
 		return r;
 	f->becomes = sandbox_copy(f->made);
 	if (!f->becomes)
-		return err_nomem(err);
+		return err_sys(err, errno, "copy a sandbox's configuration");
 	if (f->becomes->keep_changes) {
 		tell(f, "changes of the forks are not kept in a directory: each fork has its own "
 			"copy");

@@ -144,7 +144,8 @@ int cloche_run_new_code(
 	const struct code_runtime *runtime;
 	const char *program;
 	cloche_code c;
-	int r = copy ? code_take(&c, code, err) : err_nomem(err);
+	int r = copy ? code_take(&c, code, err)
+		     : err_sys(err, errno, "copy a sandbox's configuration");
 
 	if (r == 0 && c.context)
 		r = err_set(err, E_USAGE, "a context is in an existing sandbox");

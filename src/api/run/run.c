@@ -41,7 +41,7 @@ int run_new_take(cloche_sandbox *sb, char *const *argv, cloche_run **ret, struct
 		return err_nomem(err);
 	}
 	run->sb = sb;
-	if (!sb || strv_copy(argv, &run->argv) < 0)
+	if (strv_copy(argv, &run->argv) < 0)
 		return err_nomem(err);
 	if (!run->argv)
 		return err_set(err, E_USAGE, "no command");
@@ -62,6 +62,7 @@ int cloche_run_new(
 	const cloche_sandbox *sb, const char *const *argv, cloche_run **ret, cloche_err *err)
 {
 	_cleanup_(strv_freep) char **copy = NULL;
+	cloche_sandbox *own;
 
 	/* As container engines do: the image's entrypoint, then the command or, if there is none,
 	 * the image's. */
@@ -69,7 +70,9 @@ int cloche_run_new(
 		copy_command(argv[0] || !sb->image_cmd ? argv : (const char *const *)sb->image_cmd,
 			&copy) < 0)
 		return err_nomem(err);
-	return run_new_take(sandbox_copy(sb), copy, ret, err);
+	own = sandbox_copy(sb);
+	return own ? run_new_take(own, copy, ret, err)
+		   : err_sys(err, errno, "copy a sandbox's configuration");
 }
 
 static int new_there(const cloche_instance *instance, enum run_where where, cloche_run **ret,

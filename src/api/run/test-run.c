@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,6 +57,46 @@ static void test_a_run_and_its_result(void)
 	check(strncmp(cloche_run_result(run)->id, "sandbox-", 8) == 0);
 	check_int(cloche_run_execute(run, &err), -CLOCHE_E_USAGE);
 	cloche_run_free(run);
+}
+
+/* Make and execute a run with a mount. */
+static int run_with_a_mount(void)
+{
+	const char *argv[] = {"true", NULL};
+	cloche_sandbox *sb = cloche_sandbox_new();
+	cloche_run *run = NULL;
+	int r;
+
+	must(sb);
+	r = cloche_sandbox_add_mount(sb, dir, "/mnt", true, &err);
+	if (r == 0)
+		r = cloche_run_new(sb, argv, &run, &err);
+	if (r == 0)
+		r = cloche_run_execute(run, &err);
+	cloche_run_free(run);
+	cloche_sandbox_free(sb);
+	return r;
+}
+
+static void test_a_lack_of_descriptors_is_no_lack_of_memory(void)
+{
+	struct rlimit old, now;
+	int next = dup(0), r = -1;
+
+	must(next >= 0 && getrlimit(RLIMIT_NOFILE, &old) == 0);
+	close(next);
+	now = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = old.rlim_max};
+	for (; r < 0 && now.rlim_cur < (rlim_t)next + 64; now.rlim_cur++) {
+		must(setrlimit(RLIMIT_NOFILE, &now) == 0);
+		r = run_with_a_mount();
+		if (r < 0)
+			check_int(r, -CLOCHE_E_SYSTEM);
+	}
+	must(setrlimit(RLIMIT_NOFILE, &old) == 0);
+	check_int(r, 0);
+	check(now.rlim_cur > (rlim_t)next + 2);
+	check_int(dup(0), next);
+	close(next);
 }
 
 static void test_what_cannot_start_is_a_result(void)
@@ -465,6 +506,7 @@ int main(void)
 	tap_dir(dir);
 	setenv("ANTHROPIC_API_KEY", REAL_KEY, 1);
 	run_test(test_a_run_and_its_result);
+	run_test(test_a_lack_of_descriptors_is_no_lack_of_memory);
 	run_test(test_what_cannot_start_is_a_result);
 	run_test(test_code_is_a_run);
 	run_test(test_an_expression_has_a_value);

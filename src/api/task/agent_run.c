@@ -336,7 +336,8 @@ int cloche_agent_run_new(const cloche_sandbox *sb, const char *agent, const char
 {
 	_cleanup_(agent_start_done) struct agent_start s = {
 		.sb = sandbox_copy(sb), .home = AGENT_HOME_INIT, .fn = fn, .user = user};
-	int r = s.sb ? agent_driver_get(agent, &s.driver, err) : err_nomem(err);
+	int r = s.sb ? agent_driver_get(agent, &s.driver, err)
+		     : err_sys(err, errno, "copy a sandbox's configuration");
 
 	if (r == 0)
 		r = agent_refuse_place(&s, err);

@@ -65,7 +65,8 @@ int cloche_sandbox_create_task(const cloche_sandbox *sb, const char *context_id,
 	if (r < 0)
 		return r;
 	copy = sandbox_copy(sb);
-	r = copy ? tasks_configure(copy, image, network_log, timeout_ms, err) : err_nomem(err);
+	r = copy ? tasks_configure(copy, image, network_log, timeout_ms, err)
+		 : err_sys(err, errno, "copy a sandbox's configuration");
 	if (r == 0)
 		r = cloche_task_new(copy, NULL, context_dir, context_id, &task, err);
 	if (r == 0)

@@ -28,7 +28,7 @@ int cloche_task_new(const cloche_sandbox *sb, const char *driver, const char *co
 		return err_nomem(err);
 	task->sb = sandbox_copy(sb);
 	if (!task->sb)
-		return err_nomem(err);
+		return err_sys(err, errno, "copy a sandbox's configuration");
 	r = agent_driver_get(driver, &task->driver, err);
 	if (r == 0 && !task->driver->output) {
 		err_set(err, E_USAGE,

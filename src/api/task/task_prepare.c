@@ -322,7 +322,7 @@ int task_prepare_run(cloche_task *task, bool no_room, cloche_run **ret, struct c
 	int r;
 
 	if (!sb)
-		return err_nomem(err);
+		return err_sys(err, errno, "copy a sandbox's configuration");
 	r = choose_place(task, sb, no_room, err);
 	if (r == 0)
 		r = find_program(task, sb, &program, err);
