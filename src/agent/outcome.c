@@ -57,7 +57,7 @@ static bool is_about_the_conversation(int status)
 /* Whether the agent does not have the session that it should continue. */
 static bool is_session_lost(const struct agent_transcript *t)
 {
-	return str_starts(str_from(t->errors), STR("No conversation found"));
+	return str_starts(str_from(t->errors), AGENT_SESSION_LOST);
 }
 
 /* Rows 4 to 9. */

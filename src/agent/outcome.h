@@ -55,6 +55,9 @@ struct agent_markers {
 	bool api_error_4;     /* "API Error: 4" on standard output or error */
 };
 
+/* With this begin the errors of a result if the agent does not have the session to continue. */
+#define AGENT_SESSION_LOST STR("No conversation found")
+
 /* Search one raw line for the markers. */
 void agent_markers_scan(struct agent_markers *m, struct str line, bool is_stderr);
 

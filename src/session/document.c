@@ -265,6 +265,21 @@ struct str reply_session_id(const json_t *reply)
 	return result.n > 0 ? result : init;
 }
 
+bool reply_lost_session(const json_t *reply)
+{
+	json_t *event;
+	size_t i;
+
+	json_array_foreach (json_object_get(reply, "events"), i, event) {
+		const json_t *errors = json_object_get(event, "errors");
+
+		if (str_eq(json_str_at(event, "type"), STR("result")) &&
+			str_starts(json_str(json_array_get(errors, 0)), AGENT_SESSION_LOST))
+			return true;
+	}
+	return false;
+}
+
 struct session_reply session_reply_from(const struct agent_transcript *t,
 	enum agent_outcome outcome, uint64_t wall_ms, const char *request_text,
 	const char *response_text)

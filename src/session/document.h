@@ -41,3 +41,6 @@ _warn_unused_ int reply_rebuild(json_t *reply, const json_t *events, struct cloc
 
 /* Return the agent's session: the reply's own, else from its events, else a null view. */
 struct str reply_session_id(const json_t *reply);
+
+/* Return whether the agent did not have the session that it was to continue. */
+bool reply_lost_session(const json_t *reply);

@@ -385,9 +385,10 @@ const char *session_damage(const cloche_session *s)
 static const char *session_id_for_resume(const cloche_session *s)
 {
 	for (size_t i = session_replies(s); i > 0; i--) {
-		struct str id = reply_session_id(session_reply(s, i - 1));
+		const json_t *reply = session_reply(s, i - 1);
+		struct str id = reply_session_id(reply);
 
-		if (id.n > 0)
+		if (id.n > 0 && !reply_lost_session(reply))
 			return id.p; /* a jansson string, so terminated */
 	}
 	return NULL;

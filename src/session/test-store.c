@@ -268,6 +268,21 @@ static void test_resume_id(void)
 	check_z(cloche_session_info_of(s)->id_for_resume, "r");
 }
 
+#define LOST                                                                                       \
+	"{\"type\":\"result\",\"session_id\":\"gone\",\"errors\":[\"No conversation found with "   \
+	"session ID: gone\"]}"
+
+static void test_lost_session_is_not_resumed(void)
+{
+	fresh();
+	put(SESSION_FILE,
+		"{\"execution_context_id\":\"c\",\"replies\":[" REPLY("kept", "") "," REPLY("gone",
+			",\"events\":[" LOST "]") "," REPLY("", ",\"events\":[" LOST "]") "]}");
+	SESSION(s) = open_ok(NULL);
+	check_z(cloche_session_info_of(s)->id_for_resume, "kept");
+	check_int(cloche_session_info_of(s)->reply_count, 3);
+}
+
 static void test_last_successful_response(void)
 {
 	fresh();
@@ -517,6 +532,7 @@ int main(void)
 	run_test(test_older_file_is_carried_over);
 	run_test(test_load_is_tolerant);
 	run_test(test_resume_id);
+	run_test(test_lost_session_is_not_resumed);
 	run_test(test_last_successful_response);
 	run_test(test_update_or_add);
 	run_test(test_a_run);
