@@ -355,6 +355,8 @@ static int finish(cloche_task *task, const char *prompt, bool ran, struct cloche
 
 static int prepare_buffers(cloche_task *task, struct cloche_err *err)
 {
+	uint64_t limit = task->sb->output_limit;
+	size_t keep = limit ? (size_t)MIN(limit, (uint64_t)KEEP_OUTPUT) : KEEP_OUTPUT;
 	int r = agent_transcript_init(&task->transcript, AGENT_TRANSCRIPT_MAX, err);
 
 	if (r < 0)
@@ -362,7 +364,7 @@ static int prepare_buffers(cloche_task *task, struct cloche_err *err)
 	task->have_transcript = true;
 	for (int i = 0; i < 2; i++) {
 		task->lines[i] = LINES_INIT(LINES_MAX_DEFAULT);
-		task->output[i] = BUF_INIT(KEEP_OUTPUT);
+		task->output[i] = BUF_INIT(keep);
 	}
 	task->result_json = BUF_INIT(SESSION_FILE_MAX);
 	return 0;

@@ -348,6 +348,7 @@ int task_prepare_run(cloche_task *task, bool no_room, cloche_run **ret, struct c
 		r = cloche_session_set_model(task->session, task->model, err);
 	if (r < 0)
 		return r;
+	sb->output_limit = 0; /* one of what is kept: the events are read whole */
 	if (sb->timeout_ms == 0)
 		sb->timeout_ms = AGENT_DEFAULT_TIMEOUT_MS;
 	return run_new_take(TAKE_PTR(sb), argv, ret, err);
