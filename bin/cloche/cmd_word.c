@@ -67,7 +67,7 @@ const struct command command_word = {
 		"\n"
 		"AGENT is the name of a driver, yours among them: man cloche-driver.",
 	.tables = {&(const struct option_table){"Options of the agent", options},
-		&sandbox_option_table, &sandbox_command_table},
+		&sandbox_option_table, &sandbox_command_table, &lasting_option_table},
 	.command_line = true,
 	.ctx = &(struct word_options){{0}},
 	.run = main_word,
