@@ -221,6 +221,41 @@ static int task_give_nothing_up(cloche_task *task, cloche_sandbox *sb, struct cl
 	return r;
 }
 
+static bool task_has_credential(const struct agent_driver *d)
+{
+	bool has = false;
+
+	for (size_t i = 0; !has && i < d->keys_n; i++) {
+		_cleanup_(agent_found_done) struct agent_found found = {0};
+
+		has = agent_key_find(d, &d->keys[i], &found, NULL) == 0 && found.value;
+	}
+	return has;
+}
+
+/* Say how the agent gets a credential: by another driver of the same program, if there is one for
+ * what the person has. */
+static void task_hint_credential(
+	const cloche_task *task, const struct agent_key *key, struct cloche_err *err)
+{
+	_cleanup_(strv_freep) char **names = NULL;
+	_cleanup_(buf_donep) struct buf other = BUF_INIT(512);
+	const char *words;
+	int r = agent_driver_names(&names, NULL);
+
+	for (char *const *n = names; r == 0 && *n && buf_len(&other) == 0; n++) {
+		_cleanup_(agent_driver_freep) struct agent_driver *d = NULL;
+
+		if (agent_driver_get(*n, &d, NULL) == 0 && d->output &&
+			strcmp(d->program, task->driver->program) == 0 && task_has_credential(d))
+			r = buf_printf(
+				&other, "for the credential that is here: --driver %s; else ", *n);
+	}
+	words = buf_cstr(&other);
+	err_hint(err, "%sexport %s, or name one with --secret %s=VARIABLE@%s:%s",
+		words ? words : "", key->env, key->env, key->hosts[0], key->headers[0]);
+}
+
 static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_err *err)
 {
 	const struct agent_key *key = task_key(task, sb);
@@ -245,8 +280,7 @@ static int add_credential(cloche_task *task, cloche_sandbox *sb, struct cloche_e
 	if (!found.value) {
 		err_set(err, E_CONFIG, "%s needs a credential: %s is not set%s", task->driver->name,
 			key->env, found.expired ? ", and the login has expired" : "");
-		err_hint(err, "export %s, or name one with --secret %s=VARIABLE@%s:%s", key->env,
-			key->env, key->hosts[0], key->headers[0]);
+		task_hint_credential(task, key, err);
 		return -E_CONFIG;
 	}
 	return agent_mask_key(sb, key, key->hosts, &found, err);
