@@ -267,33 +267,58 @@ static int take_texts(const json_t *list, char ***ret, const char *what, struct 
 	return 0;
 }
 
-/* Copy a string. *ret stays NULL if it is missing, empty or holds a NUL. */
+/* Copy a string. *ret stays NULL if it is missing, null or empty. */
 static int take_text(const json_t *o, const char *key, char **ret, struct cloche_err *err)
 {
-	struct str s = json_str_at(o, key);
+	const json_t *value = json_object_get(o, key);
+	struct str s = json_str(value);
 
-	if (s.n == 0 || memchr(s.p, '\0', s.n))
+	if (!value || json_is_null(value))
+		return 0;
+	if (!json_is_string(value) || memchr(s.p, '\0', s.n))
+		return corrupt(key, "it is not a string", err);
+	if (s.n == 0)
 		return 0;
 	*ret = str_dup(s);
 	return *ret ? 0 : err_nomem(err);
 }
 
-/* Whether path is absolute, below "/", and has no "..". */
-static bool is_place(struct str path)
+/* Copy an absolute path without ".", ".." and doubled slashes, as Go's path.Clean does for the
+ * engines. Return -EINVAL if it is none, or too long. */
+static int clean_path(struct str path, char **ret)
 {
-	bool below = false;
+	char clean[IMAGE_PATH_MAX];
+	size_t n = 0;
 
-	if (path.n == 0 || path.n > IMAGE_PATH_MAX || path.p[0] != '/' ||
+	if (path.n == 0 || path.n >= sizeof(clean) || path.p[0] != '/' ||
 		memchr(path.p, '\0', path.n))
-		return false;
+		return -EINVAL;
 	while (path.n) {
 		struct str part = str_next(&path, '/');
 
-		if (str_eq(part, STR("..")))
-			return false;
-		below = below || (part.n && !str_eq(part, STR(".")));
+		if (str_eq(part, STR(".."))) {
+			while (n > 0 && clean[--n] != '/')
+				;
+		} else if (part.n && !str_eq(part, STR("."))) {
+			clean[n++] = '/';
+			memcpy(clean + n, part.p, part.n);
+			n += part.n;
+		}
 	}
-	return below;
+	if (n == 0)
+		clean[n++] = '/';
+	*ret = str_dup(str_make(clean, n));
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int take_workdir(struct image_config *c, struct cloche_err *err)
+{
+	_cleanup_(freep) char *named = TAKE_PTR(c->workdir);
+	int r = named ? clean_path(str_from(named), &c->workdir) : 0;
+
+	if (r == -EINVAL)
+		return corrupt("WorkingDir", "it is not absolute, or too long", err);
+	return r < 0 ? err_nomem(err) : 0;
 }
 
 static int take_volumes(json_t *volumes, char ***ret, struct cloche_err *err)
@@ -301,12 +326,21 @@ static int take_volumes(json_t *volumes, char ***ret, struct cloche_err *err)
 	const char *key;
 	json_t *value;
 
-	if (json_object_size(volumes) > IMAGE_MAX_TEXTS)
+	if (volumes && !json_is_object(volumes) && !json_is_null(volumes))
+		return corrupt("Volumes", "it is not a list of paths", err);
+	if (json_object_size(volumes) > IMAGE_MAX_VOLUMES)
 		return corrupt("Volumes", "there are too many", err);
 	json_object_foreach (volumes, key, value) {
-		if (!is_place(str_from(key)))
-			return corrupt("Volumes", "a path is not absolute, or leads up", err);
-		if (strv_add(ret, str_from(key)) < 0)
+		char *path = NULL;
+		int r = clean_path(str_from(key), &path);
+
+		if (r == 0 && strcmp(path, "/") == 0) {
+			free(path);
+			r = -EINVAL;
+		}
+		if (r == -EINVAL)
+			return corrupt("Volumes", "a path is not absolute, or is / itself", err);
+		if (strv_take(ret, path) < 0)
 			return err_nomem(err);
 	}
 	return 0;
@@ -358,6 +392,8 @@ int image_config_read(struct str text, struct image_config *ret, struct cloche_e
 	if (r < 0)
 		return r;
 	own = json_object_get(o, "config");
+	if (own && !json_is_object(own) && !json_is_null(own))
+		return corrupt("configuration", "\"config\" is not an object", err);
 	r = take_layers(o, &c, err);
 	if (r == 0)
 		r = take_env(json_object_get(own, "Env"), &c.env, err);
@@ -372,8 +408,8 @@ int image_config_read(struct str text, struct image_config *ret, struct cloche_e
 		r = take_text(own, "User", &c.user, err);
 	if (r == 0)
 		r = take_text(own, "WorkingDir", &c.workdir, err);
-	if (r == 0 && c.workdir && c.workdir[0] != '/')
-		r = corrupt("WorkingDir", "it is not absolute", err);
+	if (r == 0)
+		r = take_workdir(&c, err);
 	if (r == 0)
 		r = take_known(o, "architecture", &c.architecture, err);
 	if (r == 0)

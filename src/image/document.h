@@ -15,7 +15,8 @@ enum {
 	IMAGE_MAX_DOCUMENT = 4 << 20, /* bytes of a manifest, an index or a configuration */
 	IMAGE_MAX_LAYERS = 128,
 	IMAGE_MAX_ENTRIES = 4096, /* descriptors of an index */
-	IMAGE_MAX_TEXTS = 4096,   /* variables, arguments, volumes */
+	IMAGE_MAX_TEXTS = 4096,   /* variables, arguments */
+	IMAGE_MAX_VOLUMES = 255,  /* a sandbox has 256 places, with the working directory */
 	IMAGE_PATH_MAX = 512,     /* of a file in an archive */
 };
 

@@ -128,6 +128,27 @@ static void test_config(void)
 	image_config_done(&c);
 }
 
+static void test_clean_paths(void)
+{
+	static const char *const paths[][2] = {{"/", "/"}, {"//", "/"}, {"/a/", "/a"},
+		{"/a//./b/.", "/a/b"}, {"/a/../b", "/b"}, {"/a/b/../../..", "/"},
+		{"/../a/...", "/a/..."}, {"/a/..b", "/a/..b"}};
+	struct image_config c = IMAGE_CONFIG_NULL;
+	char text[200];
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		bool top = strcmp(paths[i][1], "/") == 0;
+
+		snprintf(text, sizeof(text),
+			"{\"config\":{\"WorkingDir\":\"%s\",\"Volumes\":{\"%s\":{}}}," ROOTFS "}",
+			paths[i][0], top ? "/v" : paths[i][0]);
+		check_int(image_config_read(str_from(text), &c, NULL), 0);
+		check_z(c.workdir, paths[i][1]);
+		check_z(c.volumes[0], top ? "/v" : paths[i][1]);
+		image_config_done(&c);
+	}
+}
+
 static void test_bad_configs(void)
 {
 	static const char *const bad[] = {"{}", "{\"rootfs\":{}}",
@@ -139,7 +160,12 @@ static void test_bad_configs(void)
 		"{\"config\":{\"WorkingDir\":\"w\"}," ROOTFS "}",
 		"{\"config\":{\"Volumes\":{\"v\":{}}}," ROOTFS "}",
 		"{\"config\":{\"Volumes\":{\"/\":{}}}," ROOTFS "}",
-		"{\"config\":{\"Volumes\":{\"/a/../b\":{}}}," ROOTFS "}"};
+		"{\"config\":{\"Volumes\":{\"/a/..\":{}}}," ROOTFS "}",
+		"{\"config\":{\"Volumes\":[\"/v\"]}," ROOTFS "}",
+		"{\"config\":{\"User\":5}," ROOTFS "}",
+		"{\"config\":{\"User\":\"a\\u0000\"}," ROOTFS "}",
+		"{\"config\":{\"WorkingDir\":[\"/\"]}," ROOTFS "}", "{\"config\":[]," ROOTFS "}",
+		"{\"os\":1," ROOTFS "}"};
 	struct image_config c = IMAGE_CONFIG_NULL;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -172,6 +198,7 @@ int main(void)
 	run_test(test_manifest);
 	run_test(test_too_many_layers);
 	run_test(test_config);
+	run_test(test_clean_paths);
 	run_test(test_bad_configs);
 	run_test(test_saved);
 	return tap_done();
