@@ -78,12 +78,12 @@ static int set_ssh(char ***env, const cloche_sandbox *sb)
 		"-o GlobalKnownHostsFile=/dev/null -o LogLevel=ERROR");
 }
 
-/* Set a variable of the image, unless the user has set it. */
-static int add_of_image(char ***env, const char *entry)
+/* Set a variable of the image, unless the user has set it. Of two of one name the last holds. */
+static int add_of_image(const cloche_sandbox *sb, char ***env, const char *entry)
 {
 	size_t n = strcspn(entry, "=");
 	_cleanup_(freep) char *name = strndup(entry, n);
-	const char *own = name ? strv_env_get(*env, name) : NULL;
+	const char *own = name ? strv_env_get(sb->env, name) : NULL;
 
 	if (!name)
 		return -ENOMEM;
@@ -99,7 +99,7 @@ int room_make_env(const cloche_sandbox *sb, char ***ret)
 	int r = strv_copy(sb->env, &env);
 
 	for (size_t i = 0; r == 0 && sb->image_env && sb->image_env[i]; i++)
-		r = add_of_image(&env, sb->image_env[i]);
+		r = add_of_image(sb, &env, sb->image_env[i]);
 	if (r == 0 && sb->tool_path)
 		r = prepend_path(&env, sb->tool_path);
 	if (r == 0 && sb->venv)
