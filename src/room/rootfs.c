@@ -518,6 +518,14 @@ static int furnish_flat(struct rootfs *r, int scratch, struct cloche_err *err)
 	return e < 0 ? e : mount_pivot(scratch, err);
 }
 
+/* Make the image's volumes and working directory where the room's own file systems (/tmp, /run) or
+ * the image's own layers hide what make_places() has made. */
+static void make_hidden_places(const struct rootfs *r, const struct target_root *root)
+{
+	for (char *const *place = r->spec->places; place && *place; place++)
+		fd_close(target_open(root, *place, true, NULL));
+}
+
 static void give_up_layers(struct rootfs *r)
 {
 	r->overlay = false;
@@ -560,6 +568,8 @@ int rootfs_furnish(struct rootfs *r, struct cloche_err *err)
 		e = rootfs_attach_mounts(r, &root, err);
 	if (e == 0 && r->spec->ca_fd >= 0)
 		e = trust_install(&root, r->spec->ca_fd, err);
+	if (e == 0)
+		make_hidden_places(r, &root);
 	umask(mask);
 	return e;
 }
