@@ -65,7 +65,8 @@ CLOCHE_API void cloche_image_build_free(cloche_image_build *build);
 CLOCHE_API int cloche_image_build_add_file(cloche_image_build *build, const char *name,
 	const void *data, size_t length, bool executable, cloche_err *err);
 /* Add all regular files below a directory. Links and other types are left out, and so is everything
- * in a .git. skip names one file, relative to directory, to leave out; NULL: none. */
+ * in a .git, and what the directory's .dockerignore names (CLOCHE_E_CONFIG: a line is no pattern).
+ * skip names one file, relative to directory, to leave out; NULL: none. */
 CLOCHE_API int cloche_image_build_add_directory(
 	cloche_image_build *build, const char *directory, const char *skip, cloche_err *err);
 

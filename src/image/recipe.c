@@ -2,6 +2,7 @@
 #include "image/recipe.h"
 #include "base/fd.h"
 #include "fs/fs.h"
+#include "image/dockerignore.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,8 @@
 
 #define MAX_DOCKERFILE ((size_t)1 << 20)
 #define MAX_BYTES ((size_t)64 << 20)
+#define MAX_IGNORE ((size_t)64 << 10)
+#define IGNORE_FILE ".dockerignore"
 enum { MAX_FILES = 10000, MAX_NAME = 1024, DEEPEST = 32 };
 
 void recipe_done(struct recipe *r)
@@ -124,36 +127,54 @@ int recipe_add_file(struct recipe *r, const char *name, struct str data, bool ex
 	return 0;
 }
 
-static int add_below(struct recipe *r, int dir, const char *prefix, const char *skip, int depth,
-	struct cloche_err *err);
+/* A directory whose files are added. */
+struct adding {
+	struct recipe *recipe;
+	const char *skip; /* borrowed; NULL: none */
+	struct dockerignore ignore;
+};
 
-static int recipe_add_entry(struct recipe *r, int dir, const char *entry, const char *name,
-	const char *skip, int depth, struct cloche_err *err)
+static int add_below(
+	const struct adding *a, int dir, const char *prefix, int depth, struct cloche_err *err);
+
+/* The engine has to see the .dockerignore itself, also if that names itself. */
+static bool recipe_leaves_out(const struct adding *a, const char *name)
+{
+	return strcmp(name, IGNORE_FILE) != 0 && dockerignore_matches(&a->ignore, name);
+}
+
+static int recipe_add_entry(const struct adding *a, int dir, const char *entry, const char *name,
+	int depth, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf data = BUF_INIT(MAX_BYTES);
-	_cleanup_fd_ int fd = openat(dir, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool out = recipe_leaves_out(a, name);
+	_cleanup_fd_ int fd = -1;
 	struct stat st;
 	int e;
 
+	/* Something below may be kept. */
+	if (out && !a->ignore.keeps)
+		return 0;
+	fd = openat(dir, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	/* Skip links and sockets. */
-	if (fd < 0 && (errno == ELOOP || errno == ENXIO))
+	if (fd < 0 && (out || errno == ELOOP || errno == ENXIO))
 		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(err, errno, "open %s", name);
 	if (S_ISDIR(st.st_mode))
-		return add_below(r, fd, name, skip, depth + 1, err);
-	if (!S_ISREG(st.st_mode) || (skip && strcmp(name, skip) == 0))
+		return add_below(a, fd, name, depth + 1, err);
+	if (out || !S_ISREG(st.st_mode) || (a->skip && strcmp(name, a->skip) == 0))
 		return 0;
 	e = fd_read_to_end(fd, &data);
 	if (e == -E2BIG)
 		return err_set(err, E_LIMIT, "%s has more than %zu MiB", name, MAX_BYTES >> 20);
 	if (e < 0)
 		return err_sys(err, -e, "read %s", name);
-	return recipe_add_file(r, name, buf_str(&data), st.st_mode & 0100, err);
+	return recipe_add_file(a->recipe, name, buf_str(&data), st.st_mode & 0100, err);
 }
 
-static int add_below(struct recipe *r, int dir, const char *prefix, const char *skip, int depth,
-	struct cloche_err *err)
+static int add_below(
+	const struct adding *a, int dir, const char *prefix, int depth, struct cloche_err *err)
 {
 	_cleanup_(fs_list_closep) DIR *list = fs_list(dir, ".");
 	const struct dirent *entry;
@@ -169,19 +190,48 @@ static int add_below(struct recipe *r, int dir, const char *prefix, const char *
 		if (strcmp(entry->d_name, ".git") == 0)
 			continue;
 		name = *prefix ? fs_join(prefix, entry->d_name) : strdup(entry->d_name);
-		e = name ? recipe_add_entry(r, dir, entry->d_name, name, skip, depth, err)
+		e = name ? recipe_add_entry(a, dir, entry->d_name, name, depth, err)
 			 : err_nomem(err);
 	}
 	return e;
+}
+
+/* Read the .dockerignore of a directory. Engines that know a .containerignore take that instead. */
+static int recipe_read_ignore(int dir, struct dockerignore *ret, struct cloche_err *err)
+{
+	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_IGNORE);
+	_cleanup_fd_ int fd =
+		openat(dir, IGNORE_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+		fstatat(dir, ".containerignore", &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	r = fd_read_to_end(fd, &text);
+	if (r == -E2BIG)
+		return err_set(
+			err, E_LIMIT, IGNORE_FILE " has more than %zu KiB", MAX_IGNORE >> 10);
+	return r < 0 ? err_sys(err, -r, "read " IGNORE_FILE)
+		     : dockerignore_read(ret, buf_str(&text), err);
 }
 
 int recipe_add_directory(
 	struct recipe *r, const char *directory, const char *skip, struct cloche_err *err)
 {
 	_cleanup_fd_ int dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct adding a = {.recipe = r, .skip = skip};
+	int e;
 
-	return dir < 0 ? err_sys(err, errno, "open %s", directory)
-		       : add_below(r, dir, "", skip, 0, err);
+	if (dir < 0)
+		return err_sys(err, errno, "open %s", directory);
+	e = recipe_read_ignore(dir, &a.ignore, err);
+	if (e == 0)
+		e = add_below(&a, dir, "", 0, err);
+	dockerignore_done(&a.ignore);
+	if (e == -E_LIMIT)
+		err_hint(err, "name what the image does not need in " IGNORE_FILE);
+	return e;
 }
 
 /* --- digests --- */
