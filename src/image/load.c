@@ -186,12 +186,12 @@ static int load_add_image(struct loading *l, struct image_entry e, const struct 
 }
 
 /* Load a blob of an OCI layout. */
-static int take_blob(struct loading *l, struct image_blob *b, struct cloche_err *err)
+static int take_blob(struct loading *l, struct image_blob *b, uint64_t most, struct cloche_err *err)
 {
 	char path[IMAGE_HEX + 16];
 
 	snprintf(path, sizeof(path), "blobs/sha256/%s", b->hex);
-	return image_source_take(l->source, path, b, err);
+	return image_source_take(l->source, path, b, most, err);
 }
 
 static int take_document(
@@ -202,7 +202,7 @@ static int take_document(
 
 	if (b.size > IMAGE_MAX_DOCUMENT)
 		return err_set(err, E_LIMIT, "sha256:%s is too large for a document", b.hex);
-	r = take_blob(l, &b, err);
+	r = take_blob(l, &b, IMAGE_MAX_DOCUMENT, err);
 	return r < 0 ? r : image_blob_read(l->store, b.hex, ret, err);
 }
 
@@ -232,7 +232,7 @@ static int load_manifest(struct loading *l, const struct image_entry *e, struct 
 	for (size_t i = 0; r == 0 && i < m.layers_n; i++) {
 		r = begin(l, "checking", i, m.layers_n, err);
 		if (r == 0)
-			r = take_blob(l, &m.layers[i], err);
+			r = take_blob(l, &m.layers[i], UNPACK_BYTES_MAX, err);
 		if (r < 0)
 			err_wrap(err, r, "layer %zu of %zu", i + 1, m.layers_n);
 	}
@@ -294,10 +294,11 @@ static int load_one_saved(struct loading *l, const struct image_saved *s, struct
 	struct image_manifest m = {0};
 	struct image_blob b = {0};
 	struct image_entry e = {0};
-	int r = image_source_take(l->source, s->config, &m.config, err);
+	int r = image_source_take(l->source, s->config, &m.config, IMAGE_MAX_DOCUMENT, err);
 
 	for (char *const *path = s->layers; r == 0 && path && *path; path++)
-		r = image_source_take(l->source, *path, &m.layers[m.layers_n++], err);
+		r = image_source_take(
+			l->source, *path, &m.layers[m.layers_n++], UNPACK_BYTES_MAX, err);
 	if (r == 0)
 		r = unpack_layers(l, &m, err);
 	if (r == 0)

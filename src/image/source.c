@@ -173,7 +173,7 @@ int image_source_read(
 }
 
 int image_source_take(const struct image_source *s, const char *path, struct image_blob *blob,
-	struct cloche_err *err)
+	uint64_t most, struct cloche_err *err)
 {
 	char name[IMAGE_PATH_MAX];
 	_cleanup_fd_ int fd = -1;
@@ -183,8 +183,8 @@ int image_source_take(const struct image_source *s, const char *path, struct ima
 	if (s->archive) {
 		if (!source_find_name(s, path, name))
 			return err_set(err, E_NOT_FOUND, "there is no %s in it", path);
-		return image_blob_move(s->store, s->dir, name, blob, err);
+		return image_blob_move(s->store, s->dir, name, blob, most, err);
 	}
 	fd = open_file(s, path, err);
-	return fd < 0 ? fd : image_blob_copy(s->store, fd, blob, err);
+	return fd < 0 ? fd : image_blob_copy(s->store, fd, blob, most, err);
 }

@@ -39,6 +39,7 @@ bool image_source_has(const struct image_source *s, const char *path);
 /* Read a document. E_NOT_FOUND. */
 _warn_unused_ int image_source_read(
 	const struct image_source *s, const char *path, struct buf *ret, struct cloche_err *err);
-/* Store the file as a blob. blob->hex and blob->size are checked if they are set, and filled. */
+/* Store the file, of so many bytes at most, as a blob. blob->hex and blob->size are checked if they
+ * are set, and filled. */
 _warn_unused_ int image_source_take(const struct image_source *s, const char *path,
-	struct image_blob *blob, struct cloche_err *err);
+	struct image_blob *blob, uint64_t most, struct cloche_err *err);

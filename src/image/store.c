@@ -225,15 +225,31 @@ static int write_failed(int r, struct cloche_err *err)
 	return err_sys(err, -r, "write a blob");
 }
 
-/* Digest fd from its beginning and, unless out is negative, copy it there. */
-static int read_through(int fd, int out, struct image_blob *ret, struct cloche_err *err)
+static int wrong_size(uint64_t size, const struct image_blob *want, struct cloche_err *err)
+{
+	return err_set(err, E_CORRUPT, "sha256:%s has %llu bytes and should have %llu", want->hex,
+		(unsigned long long)size, (unsigned long long)want->size);
+}
+
+/* Digest at most so many bytes of fd from its beginning and, unless out is negative, copy them
+ * there. What is too long or, if want has a size, too short is not even begun. */
+static int read_through(int fd, int out, const struct image_blob *want, uint64_t most,
+	struct image_blob *ret, struct cloche_err *err)
 {
 	_cleanup_(freep) char *chunk = malloc(CHUNK);
 	struct sha256 h;
+	struct stat st;
 	uint64_t size = 0;
 
 	if (!chunk)
 		return err_nomem(err);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "read a blob");
+	if (want->size && (uint64_t)st.st_size != want->size)
+		return wrong_size((uint64_t)st.st_size, want, err);
+	if ((uint64_t)st.st_size > most)
+		return err_set(
+			err, E_LIMIT, "a blob has more than %llu bytes", (unsigned long long)most);
 	sha256_init(&h);
 	for (;;) {
 		int r = job_yield();
@@ -248,6 +264,8 @@ static int read_through(int fd, int out, struct image_blob *ret, struct cloche_e
 			return err_sys(err, errno, "read a blob");
 		if (n == 0)
 			break;
+		if ((uint64_t)n > (uint64_t)st.st_size - size)
+			return err_set(err, E_CORRUPT, "a blob grows while it is read");
 		sha256_add(&h, str_make(chunk, (size_t)n));
 		r = out < 0 ? 0 : fd_write_all(out, chunk, (size_t)n);
 		if (r < 0)
@@ -261,14 +279,12 @@ static int read_through(int fd, int out, struct image_blob *ret, struct cloche_e
 
 static int check(const struct image_blob *b, const struct image_blob *want, struct cloche_err *err)
 {
-	if (want->size && b->size != want->size)
-		return err_set(err, E_CORRUPT, "sha256:%s has %llu bytes and should have %llu",
-			want->hex, (unsigned long long)b->size, (unsigned long long)want->size);
-	return check_digest(b->hex, want->hex, err);
+	return want->size && b->size != want->size ? wrong_size(b->size, want, err)
+						   : check_digest(b->hex, want->hex, err);
 }
 
-int image_blob_copy(
-	struct image_store *s, int fd, const struct image_blob *want, struct cloche_err *err)
+int image_blob_copy(struct image_store *s, int fd, const struct image_blob *want, uint64_t most,
+	struct cloche_err *err)
 {
 	_cleanup_fd_ int out = -1;
 	struct image_blob copied;
@@ -281,7 +297,7 @@ int image_blob_copy(
 	out = openat(s->blobs, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (out < 0)
 		return err_sys(err, errno, "create a blob");
-	r = read_through(fd, out, &copied, err);
+	r = read_through(fd, out, want, most, &copied, err);
 	if (r == 0)
 		r = check(&copied, want, err);
 	if (r == 0 && renameat(s->blobs, name, s->blobs, want->hex) < 0)
@@ -292,7 +308,7 @@ int image_blob_copy(
 }
 
 int image_blob_move(struct image_store *s, int dir, const char *name, struct image_blob *want,
-	struct cloche_err *err)
+	uint64_t most, struct cloche_err *err)
 {
 	_cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct image_blob found;
@@ -303,7 +319,7 @@ int image_blob_move(struct image_store *s, int dir, const char *name, struct ima
 		return 0;
 	if (fd < 0)
 		return err_sys(err, errno, "open a file of the archive");
-	r = read_through(fd, -1, &found, err);
+	r = read_through(fd, -1, want, most, &found, err);
 	if (r == 0 && want->hex[0])
 		r = check(&found, want, err);
 	if (r < 0)

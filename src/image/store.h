@@ -63,12 +63,12 @@ _warn_unused_ int image_blob_read(
 	struct image_store *s, const char *hex, struct buf *ret, struct cloche_err *err);
 bool image_blob_has(const struct image_store *s, const char *hex);
 /* Store the bytes of fd (borrowed) as a blob. E_CORRUPT unless they have this digest and size (0:
- * any). */
-_warn_unused_ int image_blob_copy(
-	struct image_store *s, int fd, const struct image_blob *want, struct cloche_err *err);
+ * any); E_LIMIT if there are more than most. */
+_warn_unused_ int image_blob_copy(struct image_store *s, int fd, const struct image_blob *want,
+	uint64_t most, struct cloche_err *err);
 /* The same for a file of ours, NAME in dir, by linking it. want->hex is filled if it is empty. */
 _warn_unused_ int image_blob_move(struct image_store *s, int dir, const char *name,
-	struct image_blob *want, struct cloche_err *err);
+	struct image_blob *want, uint64_t most, struct cloche_err *err);
 /* Link all blobs into the directory of an OCI layout. What cannot be linked is left out. */
 void image_blobs_link(const struct image_store *s, int dir);
 _warn_unused_ int image_blob_put(
