@@ -413,6 +413,9 @@ int image_load(struct image_store *s, const struct image_source *source, struct 
 		r = enter_stored(&l, err);
 	l.fd = fd_close(l.fd);
 	tidy(s);
+	if (r == -E_NO_SPACE)
+		err_hint(err, "\"cloche image rm\" makes room, or set CLOCHE_STATE_DIR to a "
+			      "directory on another disk");
 	if (r < 0)
 		image_index_done(&job->stored);
 	return r;

@@ -25,8 +25,19 @@ int attach_beneath(const struct target_root *root, int tree, const char *path, b
 	struct cloche_err *err)
 {
 	_cleanup_fd_ int at = target_open(root, path, dir, err);
+	struct stat st;
 
-	return at < 0 ? at : mount_attach(tree, at, "", path, err);
+	if (at < 0)
+		return at;
+	if (fstat(at, &st) == 0 && S_ISDIR(st.st_mode) != dir) {
+		err_set(err, E_CONFIG, "/%s is %s in the sandbox's root, and a %s is mounted there",
+			path + strspn(path, "/"), dir ? "no directory" : "a directory",
+			dir ? "directory" : "file");
+		err_hint(err, "use a root where it is a %s, or mount somewhere else",
+			dir ? "directory" : "file");
+		return -E_CONFIG;
+	}
+	return mount_attach(tree, at, "", path, err);
 }
 
 /* Find the last of the n first mounts that path lies in: what it shows is what is there. Return its

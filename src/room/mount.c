@@ -126,19 +126,10 @@ int mount_clone_if_there(int dirfd, const char *path, uint64_t attrs, struct clo
 int mount_attach(int tree, int dirfd, const char *path, const char *name, struct cloche_err *err)
 {
 	unsigned flags = *path ? 0 : MOVE_MOUNT_T_EMPTY_PATH;
-	struct stat what, where;
-	int e;
 
-	if (sys_move_mount(tree, dirfd, path, flags) == 0)
-		return 0;
-	e = errno;
-	if (e == EINVAL && fstat(tree, &what) == 0 &&
-		fstatat(dirfd, path, &where, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0 &&
-		S_ISDIR(what.st_mode) != S_ISDIR(where.st_mode))
-		return err_set(err, E_USAGE, "%s is a %s there, so only a %s can be mounted on it",
-			name, S_ISDIR(where.st_mode) ? "directory" : "file",
-			S_ISDIR(where.st_mode) ? "directory" : "file");
-	return err_sys(err, e, "mount %s", name);
+	if (sys_move_mount(tree, dirfd, path, flags) < 0)
+		return err_sys(err, errno, "mount %s", name);
+	return 0;
 }
 
 int mount_make_private(struct cloche_err *err)
