@@ -112,7 +112,7 @@ struct str scrubbing_end(struct stream *s)
 
 static bool scrubbing_stands(const struct stream *s, const struct verdict *v)
 {
-	return s->verdict.rule->scrub || !v->rule->scrub;
+	return !s->broker->scrubber || s->verdict.rule->scrub || !v->rule->scrub;
 }
 
 static void scrubbing_log(const struct stream *s, struct netlog_event *ev)

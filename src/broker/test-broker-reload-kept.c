@@ -308,6 +308,33 @@ static void test_scrub(void)
 	world_stop(&w);
 }
 
+/* Without a secret nothing is scrubbed under either policy. */
+static void test_nothing_to_scrub(void)
+{
+	struct netconf_replaced m = {0};
+	struct world w;
+	struct got r = {0};
+	uint32_t id;
+
+	world_bare = true;
+	world_serve(&w);
+	world_bare = false;
+	check_int(
+		set_policy(&w, "url_prefixes: [{host: a.site.test, scrub: false}]\n", &m, NULL), 0);
+	w.g.stalled = true;
+	id = rig_open(&w.g, &(struct ask){.host = "a.site.test", .target = "/big/3000000"});
+	wait_head(&w, id, &r);
+	check_int(set_policy(&w, ONLY_A, &m, NULL), 0);
+	check_int(m.closed, 0);
+	w.g.stalled = false;
+	must(net_send_credit(&w.g.net, id, (uint32_t)r.bytes) == 0);
+	rig_flush(&w.g);
+	rig_collect(&w.g, id, &r, PATIENCE_MS);
+	check(r.ended && r.bytes == 3000000);
+	got_done(&r);
+	world_stop(&w);
+}
+
 /* What a rule opened up is closed with it: also for a connection that is there. */
 static void test_addresses(void)
 {
@@ -356,5 +383,6 @@ int main(void)
 	run_test(test_body);
 	run_test(test_relied_on);
 	run_test(test_scrub);
+	run_test(test_nothing_to_scrub);
 	return tap_done();
 }

@@ -11,6 +11,7 @@
 
 struct test_ca *world_ca;
 bool world_h2;
+bool world_bare;
 
 void world_start(struct world *w, const struct test_cert *cert)
 {
@@ -36,7 +37,8 @@ void world_start(struct world *w, const struct test_cert *cert)
 	rig_connect_to(&w->g, "b.site.test", 443, test_origin_port(w->tls));
 	rig_connect_to(&w->g, "a.site.test", 80, test_origin_port(w->plain));
 	rig_connect_to(&w->g, "b.site.test", 80, test_origin_port(w->plain));
-	rig_secret(&w->g, "TOKEN", REAL, FAKE, "a.site.test", "authorization");
+	if (!world_bare)
+		rig_secret(&w->g, "TOKEN", REAL, FAKE, "a.site.test", "authorization");
 }
 
 void world_stop(struct world *w)

@@ -20,6 +20,8 @@ extern struct test_ca *world_ca;
 
 /* Whether the origin behind TLS speaks HTTP/2 (test-origin-h2.c). */
 extern bool world_h2;
+/* Whether it has no secret. */
+extern bool world_bare;
 
 /* cert: of the origin behind TLS, NULL: *.site.test. More configuration may follow, then
  * rig_serve(). */
