@@ -191,6 +191,34 @@ static void test_policy(void)
 	world_stop(&w);
 }
 
+/* What is refused in the end is refused by the policy that holds then. */
+static void test_refused_by_the_new_policy(void)
+{
+	struct netconf_replaced m = {0};
+	struct got r = {0};
+	struct world w;
+	struct chan c, later;
+	uint32_t id, number;
+
+	world_serve(&w);
+	check_int(
+		set_policy(&w, "url_prefixes: [{host: b.site.test, path: /only}]\n", &m, NULL), 0);
+	c = watch_begin_here(&w);
+	id = open_b(&w, "/hello");
+	number = take_question(&c, "/hello", false);
+	check_int(set_policy(&w, ONLY_A, &m, NULL), 0);
+	later = watch_begin_here(&w);
+	check_int(take_question(&later, "/hello", true), number);
+	give_answer(&c, number, false);
+	rig_collect(&w.g, id, &r, PATIENCE_MS);
+	check_int(r.status, 403);
+	check(got_has(&r, "\"reason\": \"host\"") && !got_has(&r, "/only"));
+	got_done(&r);
+	chan_done(&c);
+	chan_done(&later);
+	world_stop(&w);
+}
+
 /* What was let go on goes on, whatever is allowed besides, until it is denied. */
 static void test_goes_on(void)
 {
@@ -419,6 +447,7 @@ int main(void)
 	run_test(test_once);
 	run_test(test_body);
 	run_test(test_policy);
+	run_test(test_refused_by_the_new_policy);
 	run_test(test_goes_on);
 	run_test(test_not_asked);
 	run_test(test_nobody);

@@ -165,8 +165,17 @@ static struct allowlist *held_policy(const struct stream *s, struct verdict *ret
 	return TAKE_PTR(all);
 }
 
-/* Let the request go on with this verdict of this policy (taken); h is gone afterwards. */
-static void held_go_on(struct watch_held *h, struct allowlist *policy, const struct verdict *v)
+/* From now on the request has this policy (taken), whatever becomes of it. */
+static void held_adopt(struct stream *s, struct allowlist *policy, const struct verdict *v)
+{
+	allowlist_free(s->policy);
+	s->policy = policy;
+	s->policy_number = s->broker->policy_number;
+	s->verdict = *v;
+}
+
+/* Let the request go on; h is gone afterwards. */
+static void held_go_on(struct watch_held *h)
 {
 	struct broker *b = h->broker;
 	struct stream *s = held_stream(h);
@@ -174,10 +183,6 @@ static void held_go_on(struct watch_held *h, struct allowlist *policy, const str
 	watchers_withdraw(b, h->number);
 	held_remove(h);
 	free(h);
-	allowlist_free(s->policy);
-	s->policy = policy;
-	s->policy_number = b->policy_number;
-	s->verdict = *v;
 	decide_held(s);
 	broker_flush_later(b);
 }
@@ -250,14 +255,11 @@ void watch_judge_again(struct broker *b)
 
 		if (policy_decide(b->policy, &req, &v) < 0)
 			continue;
-		if (v.allow) {
-			held_go_on(h, allowlist_ref(b->policy), &v);
-		} else if (watch_is_denied(s)) {
-			allowlist_free(s->policy);
-			s->policy = allowlist_ref(b->policy);
-			s->verdict = v;
+		held_adopt(s, allowlist_ref(b->policy), &v);
+		if (v.allow)
+			held_go_on(h);
+		else if (watch_is_denied(s))
 			held_refuse(h);
-		}
 	}
 }
 
@@ -283,7 +285,8 @@ static bool watcher_take_answer(struct watcher *w, const struct chan_frame *f)
 		return true;
 	}
 	held_stream(h)->once = true;
-	held_go_on(h, policy, &v);
+	held_adopt(held_stream(h), policy, &v);
+	held_go_on(h);
 	return true;
 }
 
