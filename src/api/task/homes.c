@@ -51,6 +51,17 @@ static int homes_dir(bool make, char **ret_path, struct cloche_err *err)
 	return statedir_open("homes", ret_path, err);
 }
 
+/* Say where nothing could be kept, and what helps. */
+static int homes_failed(const char *path, int r, struct cloche_err *err)
+{
+	if (r == -E_NO_MEMORY)
+		return r;
+	(void)err_wrap(err, r, "keep the homes of agents in %s", path);
+	err_hint(err, "it has to be writable and needs some room; CLOCHE_STATE_DIR names another "
+		      "directory");
+	return r;
+}
+
 /* While somebody holds this, nothing under a temporary name is removed. */
 static int homes_lock(int homes, struct cloche_err *err)
 {
@@ -274,7 +285,7 @@ int homes_open(const struct agent_driver *d, const char *project, cloche_warning
 		r = homes_make(homes, name, d, project, fn, user, err);
 		(void)flock(homes, LOCK_UN);
 		if (r < 0)
-			return r;
+			return homes_failed(path, r, err);
 		h.is_new = true;
 	}
 	if (r == 0)
@@ -484,7 +495,7 @@ static int homes_key_make(int homes, struct cloche_err *err)
 	r = fs_write_atomic(homes, temporary, str_make(key, sizeof(key)), 0600, true, err);
 	explicit_bzero(key, sizeof(key));
 	if (r < 0)
-		return r;
+		return err_wrap(err, r, "make " HOMES_KEY);
 	r = fs_rename_new(homes, temporary, HOMES_KEY);
 	if (r < 0)
 		(void)unlinkat(homes, temporary, 0);
@@ -493,7 +504,8 @@ static int homes_key_make(int homes, struct cloche_err *err)
 
 int homes_key(uint8_t ret[SHA256_BYTES], struct cloche_err *err)
 {
-	_cleanup_fd_ int homes = homes_dir(true, NULL, err);
+	_cleanup_(freep) char *path = NULL;
+	_cleanup_fd_ int homes = homes_dir(true, &path, err);
 	int r = homes < 0 ? homes : homes_key_read(homes, ret, err);
 
 	if (r <= 0)
@@ -501,7 +513,8 @@ int homes_key(uint8_t ret[SHA256_BYTES], struct cloche_err *err)
 	r = homes_lock(homes, err);
 	if (r == 0)
 		r = homes_key_make(homes, err);
-	if (r == 0)
-		r = homes_key_read(homes, ret, err);
+	if (r < 0)
+		return homes_failed(path, r, err);
+	r = homes_key_read(homes, ret, err);
 	return r > 0 ? err_set(err, E_SYSTEM, HOMES_KEY " is gone again") : r;
 }

@@ -313,7 +313,8 @@ static int run_agent(cloche_task *task, cloche_run *run, struct cloche_err *err)
 		err_nomem(&task->failure);
 	if (task->failure.code) {
 		*err = task->failure;
-		return err_wrap(err, -err->code, "record of the agent's output");
+		return err_wrap(err, -err->code, "record of the agent's output in %s",
+			session_dir(task->session));
 	}
 	return 0;
 }
