@@ -11,8 +11,10 @@
 #include "provider/provider.h"
 #include "secrets/secret_set.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct agent_start {
@@ -144,6 +146,18 @@ static int agent_open_prefixes(struct agent_start *s, struct cloche_err *err)
 	return r;
 }
 
+/* Without a project the agent works in its home: all else in the room is gone at the end. */
+static int agent_work_at_home(struct agent_start *s, struct cloche_err *err)
+{
+	if (s->sb->workspace || s->sb->workdir || s->sb->image_workdir)
+		return 0;
+	if (mkdirat(s->home.dir, HOMES_WORK, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "make %s/" HOMES_WORK, s->home.path);
+	agent_tell(s, "without a workspace, %s works in %s/" HOMES_WORK ", which is kept",
+		s->driver->name, s->home.path);
+	return sandbox_set_workdir(s->sb, HOMES_INSIDE "/" HOMES_WORK, err);
+}
+
 static int agent_add_home(struct agent_start *s, bool fresh, struct cloche_err *err)
 {
 	const char *project = s->sb->workspace ? s->sb->workspace : "";
@@ -169,12 +183,14 @@ static int agent_add_home(struct agent_start *s, bool fresh, struct cloche_err *
 		agent_tell(s,
 			"%s has a home of its own for this project, which is kept: cloche home",
 			s->driver->name);
-	r = sandbox_add_mount(s->sb, TAKE_FD(s->home.dir),
-		&(struct room_mount){.source = s->home.path,
-			.target = (char[]){HOMES_INSIDE},
-			.found = true,
-			.unobeyed = true},
-		err);
+	r = agent_work_at_home(s, err);
+	if (r == 0)
+		r = sandbox_add_mount(s->sb, TAKE_FD(s->home.dir),
+			&(struct room_mount){.source = s->home.path,
+				.target = (char[]){HOMES_INSIDE},
+				.found = true,
+				.unobeyed = true},
+			err);
 	s->sb->keeps_home = true;
 	return r < 0 ? r : agent_open_prefixes(s, err);
 }

@@ -9,6 +9,8 @@
 
 /* Where a home is in the room. It is no home of the host, so no project lies in it. */
 #define HOMES_INSIDE "/home/agent"
+/* Where in it an agent works that has no project. */
+#define HOMES_WORK "work"
 
 struct agent_home {
 	int held; /* keeps it from being removed; -1: none */
