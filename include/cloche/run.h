@@ -8,7 +8,9 @@
  * cloche_run_execute() blocks; cloche_run_start() does the same as a job (cloche/job.h), of which
  * one thread can drive many. Meanwhile cloche_run_stop(), cloche_run_signal() and
  * cloche_run_leave() may be called from any thread and from signal handlers. Everything else
- * belongs to one thread; different runs may be used by different threads at a time. */
+ * belongs to one thread; different runs may be used by different threads at a time. A thread must
+ * not be cancelled (pthread_cancel()) while it is in a function of this library: what that function
+ * holds, locks too, would stay as it is, and later calls would wait for ever. */
 
 #include <stdbool.h>
 #include <stddef.h>
