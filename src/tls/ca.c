@@ -290,7 +290,7 @@ static void set_validity(struct tls_ca *ca, uint64_t now_real_usec)
 	uint64_t now = now_real_usec / USEC_PER_SEC;
 
 	ca->not_before = now > TLS_SKEW_SEC ? now - TLS_SKEW_SEC : 0;
-	ca->not_after = now + TLS_LEAF_DAYS * 24ULL * 60 * 60;
+	ca->not_after = now + TLS_VALID_DAYS * 24ULL * 60 * 60;
 }
 
 static int self_sign(struct tls_ca *ca, struct cloche_err *err)

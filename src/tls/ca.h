@@ -12,7 +12,7 @@ enum {
 	TLS_SPKI_MAX = 91,      /* of a P-256 key, DER: always exactly this */
 	TLS_CERT_MAX = 2048,    /* of any certificate made here, DER */
 	TLS_NAME_MAX = 253,     /* of a host name */
-	TLS_LEAF_DAYS = 7,      /* also the life of the authority */
+	TLS_VALID_DAYS = 3650,  /* of both: a sandbox may be kept for years */
 	TLS_SKEW_SEC = 60 * 60, /* how far back validity begins, for a clock that is behind */
 };
 

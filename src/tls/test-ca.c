@@ -81,7 +81,7 @@ static void test_authority(void)
 	X509_NAME_get_text_by_NID(X509_get_subject_name(x), NID_commonName, cn, sizeof(cn));
 	check(strncmp(cn, "Cloche ", 7) == 0 && strlen(cn) == 15);
 	ASN1_TIME_diff(&days, &seconds, X509_get0_notBefore(x), X509_get0_notAfter(x));
-	check_int(days, 7);
+	check_int(days, TLS_VALID_DAYS);
 	check_int(seconds, 3600);
 	check(X509_cmp_current_time(X509_get0_notBefore(x)) < 0);
 	check_int(verify(x, NULL, NULL), X509_V_OK);
@@ -100,9 +100,11 @@ static void test_leaf_name(void)
 {
 	X509 *x = mint(&(struct tls_subject){.name = STR("api.example.com")});
 	const ASN1_INTEGER *serial;
+	time_t in_a_year = time(NULL) + 365 * 86400;
 	BIGNUM *bn;
 
 	check_int(verify(x, "api.example.com", NULL), X509_V_OK);
+	check(X509_cmp_time(X509_get0_notAfter(x), &in_a_year) > 0);
 	check_int(verify(x, "other.example.com", NULL), X509_V_ERR_HOSTNAME_MISMATCH);
 	check(X509_check_ca(x) == 0);
 	check_int(X509_get_key_usage(x), KU_DIGITAL_SIGNATURE);
@@ -171,7 +173,8 @@ static void test_refusals(void)
 	struct buf out = BUF_INIT(TLS_CERT_MAX);
 	struct tls_subject s = {.name = STR("a.example")}, both = s, none = {.name = STR_NULL};
 	uint8_t bad[TLS_SPKI_MAX];
-	uint64_t now = clock_real_usec(), later = now + 8 * 24 * 3600 * USEC_PER_SEC;
+	uint64_t now = clock_real_usec(),
+		 later = now + (TLS_VALID_DAYS + 1) * UINT64_C(86400) * USEC_PER_SEC;
 
 	both.address_len = 4;
 	check(tls_spki_is_p256(spki));
@@ -208,7 +211,7 @@ static void test_after_2049(void)
 	must(tls_ca_new(2524608000ULL * USEC_PER_SEC, &later, NULL) == 0);
 	x = decode(tls_ca_der(later));
 	ASN1_TIME_diff(&days, &seconds, X509_get0_notBefore(x), X509_get0_notAfter(x));
-	check_int(days, 7);
+	check_int(days, TLS_VALID_DAYS);
 	check_int(ASN1_STRING_type(X509_get0_notBefore(x)), V_ASN1_UTCTIME);
 	check_int(ASN1_STRING_type(X509_get0_notAfter(x)), V_ASN1_GENERALIZEDTIME);
 	X509_free(x);
