@@ -54,16 +54,13 @@ static bool set_take_byte(struct str *s, unsigned char *ret)
 	return true;
 }
 
-/* Take what follows "[". Return false if it is no set. */
-static bool dockerignore_take_set(struct str *s, struct dockerignore_part *part)
+/* Take the members of a set, and its end. *wide becomes true if one is no ASCII. Return false if it
+ * is no set. */
+static bool dockerignore_take_members(struct str *s, uint8_t set[32], bool *wide)
 {
-	bool other = s->n && s->p[0] == '^', first = true;
 	unsigned char low, high;
 
-	part->kind = IGNORE_SET;
-	if (other)
-		*s = str_from_index(*s, 1);
-	for (; s->n && (first || s->p[0] != ']'); first = false) {
+	for (bool first = true; s->n && (first || s->p[0] != ']'); first = false) {
 		if (s->p[0] == ']' || s->p[0] == '-' || !set_take_byte(s, &low))
 			return false;
 		high = low;
@@ -72,15 +69,35 @@ static bool dockerignore_take_set(struct str *s, struct dockerignore_part *part)
 			if (!s->n || s->p[0] == ']' || !set_take_byte(s, &high) || high < low)
 				return false;
 		}
+		*wide |= high >= 0x80;
 		for (unsigned c = low; c <= high; c++)
-			part->set[c / 8] |= (uint8_t)(1u << c % 8);
+			set[c / 8] |= (uint8_t)(1u << c % 8);
 	}
 	if (!s->n)
 		return false;
 	*s = str_from_index(*s, 1);
+	return true;
+}
+
+/* Take what follows "[". Return false if it is no set. Its members are bytes: of characters with
+ * several, a rule that keeps takes too many, and another one too few. */
+static bool dockerignore_take_set(struct str *s, struct dockerignore_rule *rule)
+{
+	struct dockerignore_part *part = &rule->parts[rule->n++];
+	bool other = s->n && s->p[0] == '^', wide = other;
+
+	part->kind = IGNORE_SET;
+	if (other)
+		*s = str_from_index(*s, 1);
+	if (!dockerignore_take_members(s, part->set, &wide))
+		return false;
 	for (size_t i = 0; other && i < sizeof(part->set); i++)
 		part->set[i] = (uint8_t)~part->set[i];
 	part->set['/' / 8] &= (uint8_t) ~(1u << '/' % 8);
+	if (rule->keep && wide)
+		memset(part->set + sizeof(part->set) / 2, 0xff, sizeof(part->set) / 2);
+	if (other || (rule->keep && wide))
+		rule->parts[rule->n++].kind = IGNORE_REST;
 	return true;
 }
 
@@ -112,7 +129,7 @@ static bool dockerignore_take_part(struct str *s, struct dockerignore_rule *rule
 		return true;
 	}
 	if (c == '[')
-		return dockerignore_take_set(s, &rule->parts[rule->n++]);
+		return dockerignore_take_set(s, rule);
 	if (c == '?') {
 		rule->parts[rule->n++].kind = IGNORE_ONE;
 		rule->parts[rule->n++].kind = IGNORE_REST;
