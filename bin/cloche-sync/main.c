@@ -3,17 +3,19 @@
  * (sync/sync.h). It is started with
  *
  *   cloche-sync push|pull all|tracked|none ID HIDDEN-NUMBER [HIDDEN-PATH...] [OWN-PATH...]
- *   cloche-sync push-file all|tracked|none ID 0 NAME [kept]
+ *   cloche-sync push-one|pull-one all|tracked|none ID 0 NAME NAME-THERE
+ *   cloche-sync push-file all|tracked|none ID 0 NAME-THERE [kept]
  *
  * and three descriptors: a socket to the file worker there, the directory, and the file of the
- * state, open for both. push-file has a file in place of the directory, and makes it NAME there,
- * unless it is kept there and has that name already; it needs no state. Hidden paths do not go
- * there, and what is at an OWN-PATH never comes back. It prints lines of JSON, the last of which
- * says that it is done, or why not, and sentences for the person to standard error; each sentence
- * is in its line, too ("text"). On SIGTERM it ends soon and in order. The worker is hostile. So
- * before anything is read of it, this program can reach no file but those of the directory, and
- * cannot gain any right (INV-NARROW). If nothing goes on for some minutes, it ends, whatever the
- * worker says. */
+ * state, open for both. Hidden paths do not go there, and what is at an OWN-PATH never comes back.
+ * push-one and pull-one copy one file of the directory alone, of which push-one has a fourth
+ * descriptor. push-file has a file in place of the directory, and makes it NAME-THERE, unless it is
+ * kept there and has that name already; it needs no state. It prints lines of JSON, the last of
+ * which says that it is done, or why not, and sentences for the person to standard error; each
+ * sentence is in its line, too ("text"). On SIGTERM it ends soon and in order. The worker is
+ * hostile. So before anything is read of it, this program can reach no file but those of the
+ * directory, and cannot gain any right (INV-NARROW). If nothing goes on for some minutes, it ends,
+ * whatever the worker says. */
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/fd.h"
@@ -37,6 +39,7 @@ enum {
 	FD_WORKER = 3,
 	FD_DIRECTORY = 4,
 	FD_STATE = 5,
+	FD_ONE = 6,
 	SAY_MAX = 10,
 	TELLS_MAX = 1000, /* lines of one kind; the last line has their number */
 	TICK_SEC = 5,
@@ -230,23 +233,34 @@ static bool is_id(const char *id)
 static bool take_arguments(int argc, char **argv)
 {
 	struct sync_options *o = &sync_program.options;
+	const char *verb = argv[1];
 	uint64_t hidden;
+	bool one;
 
 	if (argc < 5 || parse_u64(str_from(argv[4]), (uint64_t)(argc - 5), &hidden) < 0)
 		return false;
 	o->hidden = argv + 5;
 	o->hidden_n = hidden;
 	o->own = argv + 5 + hidden;
-	sync_program.file = strcmp(argv[1], "push-file") == 0 && o->own[0];
-	sync_program.push = sync_program.file || strcmp(argv[1], "push") == 0;
+	sync_program.file = strcmp(verb, "push-file") == 0 && o->own[0];
+	one = (strcmp(verb, "push-one") == 0 || strcmp(verb, "pull-one") == 0) && o->own[0] &&
+	      o->own[1];
+	sync_program.push = sync_program.file || strcmp(verb, "push") == 0 ||
+			    (one && strcmp(verb, "push-one") == 0);
+	if (one) {
+		o->one = o->own[0];
+		o->one_there = o->own[1];
+		o->own = NULL;
+		o->one_fd = FD_ONE;
+	}
 	o->id = argv[3];
-	return (sync_program.push || strcmp(argv[1], "pull") == 0) &&
+	return (sync_program.push || one || strcmp(verb, "pull") == 0) &&
 	       sync_what_from(str_from(argv[2]), &o->what) && is_id(o->id);
 }
 
 static int prepare(struct cloche_err *err)
 {
-	static const int keep[] = {FD_WORKER, FD_DIRECTORY, FD_STATE};
+	static const int keep[] = {FD_WORKER, FD_DIRECTORY, FD_STATE, FD_ONE};
 
 	if (fd_close_from(3, keep, ARRAY_SIZE(keep)) < 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 ||
 		prctl(PR_SET_DUMPABLE, 0) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||

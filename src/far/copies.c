@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* Descriptors of cloche-sync. */
-enum { FD_WORKER = 3, FD_DIRECTORY, FD_STATE };
+enum { FD_WORKER = 3, FD_DIRECTORY, FD_STATE, FD_ONE };
 enum {
 	LOOK_MS = 200,
 	PULL_SEC =
@@ -51,27 +51,49 @@ static int copies_note_guards(struct far_mount *m, const struct room_spec *spec,
  * which may be anything of the person's. */
 static bool copies_is_kept(const struct far_copies *f, const struct stat *st)
 {
-	return S_ISREG(st->st_mode) && (st->st_mode & S_IXUSR) && st->st_size >= FAR_KEPT_MIN &&
+	return (st->st_mode & S_IXUSR) && st->st_size >= FAR_KEPT_MIN &&
 	       strcmp(f->what, "none") != 0;
 }
 
-/* A file is copied once, so what a room writes into it would be lost. */
-static int copies_refuse(
-	const struct room_mount *from, const struct stat *st, struct cloche_err *err)
+/* Find the directory of a file that may be written to: what comes back gets its name there. A name
+ * that is no longer the file's own is refused (INV-NAMED-ONCE). */
+static int copies_open_one(struct far_mount *m, const struct room_mount *from,
+	const struct stat *st, struct cloche_err *err)
 {
-	if (S_ISDIR(st->st_mode) || (S_ISREG(st->st_mode) && from->ro))
+	char path[PATH_MAX], *slash;
+	struct stat named;
+
+	m->one = fcntl(from->fd, F_DUPFD_CLOEXEC, 3);
+	if (m->one < 0 || fd_path(from->fd, path) < 0)
+		return err_sys(err, errno, "open %s", from->source);
+	slash = strrchr(path, '/');
+	m->one_name = slash ? str_dup(str_from(slash + 1)) : NULL;
+	if (!m->one_name)
+		return err_nomem(err);
+	slash[slash == path] = '\0';
+	m->dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (m->dir < 0 || fstatat(m->dir, m->one_name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+		named.st_dev != st->st_dev || named.st_ino != st->st_ino)
+		return err_set(err, E_BUSY, "%s was moved or replaced meanwhile", from->source);
+	if (faccessat(m->dir, ".", W_OK | X_OK, AT_EACCESS) == 0)
 		return 0;
-	if (!S_ISREG(st->st_mode))
-		return err_set(err, E_UNSUPPORTED,
-			"%s is neither a directory nor a file: a sandbox elsewhere has no copy of "
-			"it",
-			from->source);
-	err_set(err, E_UNSUPPORTED,
-		"%s is a file: a sandbox elsewhere has a copy of it that can only be read",
+	err_set(err, E_DENIED,
+		"%s cannot come back from a sandbox elsewhere: you may not write to its directory",
 		from->source);
-	err_hint(err, "mount it read-only (\"%s:%s:ro\"), or mount the directory that it is in",
-		from->source, from->target);
-	return -E_UNSUPPORTED;
+	err_hint(err, "mount it read-only (\"%s:%s:ro\")", from->source, from->target);
+	return -E_DENIED;
+}
+
+static int copies_open(struct far_mount *m, const struct room_mount *from, const struct stat *st,
+	struct cloche_err *err)
+{
+	if (S_ISREG(st->st_mode) && !from->ro)
+		return copies_open_one(m, from, st, err);
+	/* Who has a lease of the file could hold up the opening. */
+	m->file = S_ISREG(st->st_mode);
+	m->dir = m->file ? fd_open_again(from->fd, O_RDONLY | O_NONBLOCK)
+			 : fcntl(from->fd, F_DUPFD_CLOEXEC, 3);
+	return m->dir < 0 ? err_sys(err, errno, "open %s", from->source) : 0;
 }
 
 static int copies_note(struct far_copies *f, const struct room_spec *spec, size_t i,
@@ -83,21 +105,18 @@ static int copies_note(struct far_copies *f, const struct room_spec *spec, size_
 
 	if (from->fd < 0 || fstat(from->fd, &st) < 0)
 		return err_sys(err, from->fd < 0 ? -from->fd : errno, "open %s", from->source);
-	if (copies_refuse(from, &st, err) < 0)
-		return -err->code;
-	*m = (struct far_mount){.number = number,
-		.dir = -1,
-		.state = -1,
-		.ro = from->ro,
-		.file = S_ISREG(st.st_mode)};
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return err_set(err, E_UNSUPPORTED,
+			"%s is neither a directory nor a file: a sandbox elsewhere has no copy of "
+			"it",
+			from->source);
+	*m = (struct far_mount){
+		.number = number, .dir = -1, .one = -1, .state = -1, .ro = from->ro};
 	f->mounts_n++;
-	/* Who has a lease of the file could hold up the opening. */
-	m->dir = m->file ? fd_open_again(from->fd, O_RDONLY | O_NONBLOCK)
-			 : fcntl(from->fd, F_DUPFD_CLOEXEC, 3);
-	if (m->dir < 0)
-		return err_sys(err, errno, "open %s", from->source);
+	if (copies_open(m, from, &st, err) < 0)
+		return -err->code;
 	/* If it cannot be read, copying it says so. */
-	if (copies_is_kept(f, &st) && far_kept_name(m->dir, m->name) < 0)
+	if (m->file && copies_is_kept(f, &st) && far_kept_name(m->dir, m->name) < 0)
 		m->name[0] = '\0';
 	m->state = memfd_create("sync", MFD_CLOEXEC);
 	if (m->state < 0)
@@ -181,6 +200,8 @@ void far_copies_done(struct far_copies *f)
 {
 	for (size_t i = 0; i < f->mounts_n; i++) {
 		fd_close(f->mounts[i].dir);
+		fd_close(f->mounts[i].one);
+		free(f->mounts[i].one_name);
 		fd_close(f->mounts[i].state);
 		strv_free(f->mounts[i].kept);
 		strv_free(f->mounts[i].hidden);
@@ -222,20 +243,21 @@ static int copies_wait(pid_t pid, int pidfd, const struct room_spec *spec)
 }
 
 /* Run cloche-sync for a mount, with the number of hidden files, these, and what the person keeps as
- * further arguments, or with the name of a file's copy, and whether it may be there. out: where its
- * lines go; -1: nowhere, and it says its sentences itself. */
+ * further arguments, or with the names of a file. out: where its lines go; -1: nowhere, and it says
+ * its sentences itself. */
 static int copies_spawn(const struct far_copies *f, const struct far_mount *m, const char *verb,
 	int sock, int out, pid_t *ret, int *ret_pidfd, struct cloche_err *err)
 {
 	size_t hidden = strv_count(m->hidden), n = 0;
 	_cleanup_(freep) const char **argv =
-		calloc(8 + hidden + strv_count(m->kept), sizeof(*argv));
-	char count[16];
+		calloc(9 + hidden + strv_count(m->kept), sizeof(*argv));
+	char count[16], name[16];
 
 	if (!argv)
 		return err_nomem(err);
+	snprintf(name, sizeof(name), "%s%s", verb, m->file ? "-file" : m->one_name ? "-one" : "");
 	argv[n++] = "cloche-sync";
-	argv[n++] = m->file ? "push-file" : verb;
+	argv[n++] = name;
 	argv[n++] = f->what;
 	argv[n++] = f->id;
 	snprintf(count, sizeof(count), "%zu", hidden);
@@ -244,15 +266,18 @@ static int copies_spawn(const struct far_copies *f, const struct far_mount *m, c
 		argv[n++] = m->hidden[i];
 	for (size_t i = 0; m->kept && m->kept[i]; i++)
 		argv[n++] = m->kept[i];
-	if (m->file)
+	if (m->one_name)
+		argv[n++] = m->one_name;
+	if (m->file || m->one_name)
 		argv[n++] = FAR_FILE;
 	if (m->name[0])
 		argv[n++] = "kept";
-	return program_start(&(struct program_spawn){.argv = argv,
-				     .fds = (const struct program_fd[]){{sock, FD_WORKER},
-					     {m->dir, FD_DIRECTORY}, {m->state, FD_STATE}},
-				     .fds_n = 3,
-				     .stdio = {-1, out, out < 0 ? 2 : -1}},
+	return program_start(
+		&(struct program_spawn){.argv = argv,
+			.fds = (const struct program_fd[]){{sock, FD_WORKER},
+				{m->dir, FD_DIRECTORY}, {m->state, FD_STATE}, {m->one, FD_ONE}},
+			.fds_n = m->one < 0 ? 3 : 4,
+			.stdio = {-1, out, out < 0 ? 2 : -1}},
 		ret, ret_pidfd, err);
 }
 
@@ -321,7 +346,7 @@ static const char *copies_verb(const struct far_sync *s)
 	return s->is_push ? "push" : "pull";
 }
 
-/* Begin with the next mount that is a directory. */
+/* Begin with the next mount that can change. */
 static void copies_settle(struct far_copies *f)
 {
 	struct far_sync *s = &f->sync;
@@ -333,12 +358,12 @@ static void copies_settle(struct far_copies *f)
 
 /* Go to the next copy: each mount is pulled, if it may be written to, and then pushed. A mount
  * whose pull failed is left alone, so that nothing goes there that did not see what changed there.
- */
+ * One file is what is mounted there, so nothing can take its place. */
 static void copies_advance(struct far_copies *f, bool failed)
 {
 	struct far_sync *s = &f->sync;
 
-	if (!s->is_push && !failed) {
+	if (!s->is_push && !failed && !f->mounts[s->at].one_name) {
 		s->is_push = true;
 		return;
 	}
@@ -373,8 +398,8 @@ static int copies_begin(struct far_copies *f, struct cloche_err *err)
 	copies_settle(f);
 	if (f->sync.at == f->mounts_n)
 		return err_set(err, E_UNSUPPORTED,
-			"the sandbox has no directory of this machine: there is nothing to be "
-			"copied");
+			"the sandbox has no directory of this machine, and no file to be written: "
+			"there is nothing to be copied");
 	return 0;
 }
 

@@ -10,11 +10,13 @@
 struct far_mount {
 	uint32_t number; /* at the far end: its guards are not counted */
 	int dir;         /* of this machine: a directory (O_PATH), or a file that can be read */
+	int one;         /* a file that may be written to (O_PATH): dir is where it is; -1: none */
 	int state;       /* a file of cloche-sync's */
 	char **kept;     /* paths in it that are the person's alone: they do not come back (strv) */
 	char **hidden;   /* the same of files that do not go there either */
 	bool ro;
-	bool file;                     /* one file, which is copied once */
+	bool file;                     /* one file, to be read: it is copied once */
+	char *one_name;                /* what it is called in dir; NULL: none */
 	char name[FAR_KEPT_BYTES + 1]; /* of a program that may be there already (kept.h); or "" */
 };
 

@@ -105,6 +105,8 @@ static inline void hold_sent(struct hold *h, int e)
 /* --- make.c: the room --- */
 /* Make the places for the mounts. */
 _warn_unused_ int make_prepare(struct hold *h, struct str payload, struct cloche_err *err);
+/* Open the directory of the copies of mount i. Return a descriptor or -errno. */
+int make_open_place(const struct hold *h, size_t i);
 _warn_unused_ int make_room(struct hold *h, struct cloche_err *err);
 
 /* --- exec.c: processes --- */

@@ -56,6 +56,37 @@ static struct str make_kept(const struct hold *h, size_t i)
 	return h->in_place ? STR("") : name;
 }
 
+static void make_place_name(size_t i, char ret[32])
+{
+	snprintf(ret, 32, "mount-%zu", i);
+}
+
+int make_open_place(const struct hold *h, size_t i)
+{
+	const struct room_mount *m = &h->spec.mounts[i];
+	char name[32];
+	int fd;
+
+	make_place_name(i, name);
+	/* In place of a directory of a file's own, the file is what is mounted. */
+	fd = m->file ? openat(h->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+		     : fcntl(m->fd, F_DUPFD_CLOEXEC, 3);
+	return fd < 0 ? -errno : fd;
+}
+
+/* A program that writes a new file and renames it would take the name of a link to the copy, and
+ * the copy would stay as it was. In a room of its own that fails, as what is mounted is busy. */
+static int make_check_file(const struct hold *h, const struct room_mount *m, struct cloche_err *err)
+{
+	if (!h->in_place || !m->file || m->ro)
+		return 0;
+	err_set(err, E_UNSUPPORTED,
+		"a room that is the container cannot show %s, which is a file, to be written",
+		m->target);
+	err_hint(err, "mount it read-only (\":ro\"), or mount the directory that it is in");
+	return -E_UNSUPPORTED;
+}
+
 /* Make the place of mount i and open it. */
 static int make_place(struct hold *h, size_t i, struct cloche_err *err)
 {
@@ -63,7 +94,9 @@ static int make_place(struct hold *h, size_t i, struct cloche_err *err)
 	char name[32], path[PATH_MAX];
 	size_t n;
 
-	snprintf(name, sizeof(name), "mount-%zu", i);
+	if (make_check_file(h, m, err) < 0)
+		return -err->code;
+	make_place_name(i, name);
 	if (mkdirat(h->dir, name, 0700) < 0)
 		return err_sys(err, errno, "make a directory for %s", m->target);
 	m->fd = openat(h->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

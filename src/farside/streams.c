@@ -80,7 +80,7 @@ int streams_on_files(struct hold *h, struct str payload)
 {
 	struct far_files m;
 	struct hold_stream *s;
-	_cleanup_fd_ int ours = -1, theirs = -1;
+	_cleanup_fd_ int ours = -1, theirs = -1, root = -1;
 	pid_t worker = 0;
 	int pair[2], e;
 
@@ -93,7 +93,8 @@ int streams_on_files(struct hold *h, struct str payload)
 	ours = pair[0];
 	theirs = pair[1];
 	/* Without a worker the other end finds its socket closed. */
-	e = streams_start_worker(h->spec.mounts[m.mount].fd, theirs, &worker);
+	root = make_open_place(h, m.mount);
+	e = root < 0 ? root : streams_start_worker(root, theirs, &worker);
 	fd_close(TAKE_FD(theirs));
 	e = streams_add(h, m.channel, TAKE_FD(ours), &s);
 	if (e == 0)

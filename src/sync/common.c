@@ -186,10 +186,10 @@ void sync_alike(struct sync_node *n)
 	memcpy(n->before.digest, n->digest, SHA256_BYTES);
 }
 
-void sync_there_path(const char *path, char ret[PATH_MAX + 1])
+void sync_there_path(const struct sync *s, const char *path, char ret[PATH_MAX + 1])
 {
 	ret[0] = '/';
-	str_copy(ret + 1, PATH_MAX, str_from(path));
+	str_copy(ret + 1, PATH_MAX, str_from(s->o->one ? s->o->one_there : path));
 }
 
 bool sync_can_go_on(const struct sync *s, int r)

@@ -141,6 +141,20 @@ static int here_missed(void *user, const struct fswalk_entry *e, int errnum)
 	return here_blind(w->s, e->path, errnum == ENAMETOOLONG ? SYNC_TOO_DEEP : SYNC_UNREADABLE);
 }
 
+/* Look at the one file. */
+static int here_scan_one(struct sync *s)
+{
+	struct sync_node *n = sync_state_add(s->state, str_from(s->o->one));
+	struct stat st;
+
+	if (!n)
+		return -ENOMEM;
+	if (fstatat(s->top, s->o->one, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : here_blind(s, n->path, SYNC_UNREADABLE);
+	n->here = here_facts(&st);
+	return n->here.type == SYNC_ABSENT ? here_blind(s, n->path, SYNC_SPECIAL) : 0;
+}
+
 int here_scan(struct sync *s, struct cloche_err *err)
 {
 	struct here_walk w = {.s = s};
@@ -149,9 +163,9 @@ int here_scan(struct sync *s, struct cloche_err *err)
 		.entry = here_entry,
 		.entered = here_entered,
 		.missed = here_missed};
-	int r = rules_read_top(s);
+	int r = s->o->one ? here_scan_one(s) : rules_read_top(s);
 
-	if (r == 0)
+	if (r == 0 && !s->o->one)
 		r = fswalk(s->top, "", &how);
 	if (r == -E2BIG && s->rules_n > MAX_RULES)
 		return err_set(

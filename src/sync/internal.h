@@ -50,7 +50,7 @@ bool sync_is_temporary(const char *name);
 /* Whether a file that had this time may yet change without a change of its time. */
 bool sync_is_recent(struct sync_time t);
 /* The name of a path for the worker. */
-void sync_there_path(const char *path, char ret[PATH_MAX + 1]);
+void sync_there_path(const struct sync *s, const char *path, char ret[PATH_MAX + 1]);
 /* Both have the same contents now, of which n->digest is the digest. */
 void sync_alike(struct sync_node *n);
 /* The worker said no, and can go on: the failure of one operation, not of the session. */

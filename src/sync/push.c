@@ -93,7 +93,7 @@ static int change_mode(struct sync *s, struct sync_node *n, uint32_t mode, struc
 {
 	char path[PATH_MAX + 1];
 
-	sync_there_path(n->path, path);
+	sync_there_path(s, n->path, path);
 	sync_pulse(s);
 	return change_failed(s, n, cloche_files_chmod(s->f, path, mode, err), err);
 }
@@ -130,7 +130,7 @@ static int remove_there(struct sync *s, struct sync_node *n, struct cloche_err *
 
 	if (r < 0)
 		return r;
-	sync_there_path(n->path, path);
+	sync_there_path(s, n->path, path);
 	r = cloche_files_remove(s->f, path, true, err);
 	if (r == -E_NOT_FOUND) {
 		err_clear(err);
@@ -307,14 +307,16 @@ static int archive_head(struct archive *a, enum tar_type type, const struct sync
 	const struct sync_facts *facts, struct str link)
 {
 	_cleanup_(buf_donep) struct buf b = BUF_INIT(4 * TAR_MAX_EXTENDED);
-	const struct tar_entry entry = {.type = type,
-		.path = str_from(n->path),
+	char path[PATH_MAX + 1];
+	struct tar_entry entry = {.type = type,
 		.link = link,
 		.mode = type == TAR_SYMLINK ? 0777 : facts->mode,
 		.size = type == TAR_FILE ? facts->size : 0,
 		.mtime_sec = facts->mtime.sec,
 		.mtime_nsec = facts->mtime.nsec};
 
+	sync_there_path(a->s, n->path, path);
+	entry.path = str_from(path + 1);
 	if (tar_write_entry(&b, &entry) < 0)
 		return archive_nomem(a);
 	a->s->report->entries++;
@@ -356,6 +358,15 @@ static void archive_sent(
 		sha256_bytes(h, n->digest);
 }
 
+/* Whether it is what the person has granted, if that is one file. */
+static bool archive_is_granted(const struct sync *s, const struct stat *st)
+{
+	struct stat granted;
+
+	return !s->o->one || (fstat(s->o->one_fd, &granted) == 0 && granted.st_dev == st->st_dev &&
+				     granted.st_ino == st->st_ino);
+}
+
 /* Return 0, 1 if the archive cannot go on, or -errno of what is here. */
 static int archive_file(struct archive *a, struct sync_node *n, int dir, const char *name)
 {
@@ -369,7 +380,7 @@ static int archive_file(struct archive *a, struct sync_node *n, int dir, const c
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	facts = here_facts(&st);
-	if (facts.type != SYNC_FILE)
+	if (facts.type != SYNC_FILE || !archive_is_granted(a->s, &st))
 		return -ESTALE;
 	sha256_init(&h);
 	if (archive_head(a, TAR_FILE, n, &facts, STR_NULL) != 0 ||
@@ -520,6 +531,12 @@ static int push_change(struct sync *s, struct cloche_err *err)
 	return r < 0 ? r : settled;
 }
 
+/* Whether the one file is there: what has been told of it is why it is not. */
+static bool push_has_sent(const struct sync *s)
+{
+	return s->n == 1 && s->nodes[0]->before.type == SYNC_FILE;
+}
+
 int sync_push(cloche_files *f, int dir, const struct sync_options *o, struct sync_state *state,
 	struct sync_report *report, struct cloche_err *err)
 {
@@ -538,6 +555,8 @@ int sync_push(cloche_files *f, int dir, const struct sync_options *o, struct syn
 		r = decide_all(&s, err);
 	if (r == 0)
 		r = push_change(&s, err);
+	if (r == 0 && o->one && !push_has_sent(&s))
+		r = err_set(err, E_SYSTEM, "%s was not copied", o->one);
 	if (r == 0)
 		state->phase = SYNC_WHOLE;
 	sync_end(&s);

@@ -34,6 +34,10 @@ struct sync_options {
 	/* Files that a push does not see (the same; hidden_n of them). */
 	char *const *hidden;
 	size_t hidden_n;
+	/* One file alone: its name in the directory and in the copy (borrowed); NULL: all that is
+	 * there. one_fd: what that name has to be when it is sent (borrowed; O_PATH is enough). */
+	const char *one, *one_there;
+	int one_fd;
 	size_t max_entries; /* on each side; 0: SYNC_MAX_ENTRIES */
 	uint64_t max_bytes; /* that a pull fetches; 0: any number */
 	/* Called when the state has to be on the disk before anything else happens; NULL: never. */

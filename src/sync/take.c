@@ -36,7 +36,7 @@ static int take_read(struct taking *t, struct cloche_err *err)
 
 	if (r < 0)
 		return r;
-	sync_there_path(n->path, path);
+	sync_there_path(s, n->path, path);
 	r = cloche_files_read(s->f, path, 0, n->there.size + 1, take_data, t, err);
 	if (t->error < 0)
 		return taking_failed(t, err);
@@ -77,7 +77,7 @@ static int take_link(struct sync *s, struct sync_node *n, struct cloche_err *err
 	char path[PATH_MAX + 1];
 	int r;
 
-	sync_there_path(n->path, path);
+	sync_there_path(s, n->path, path);
 	sync_pulse(s);
 	r = cloche_files_readlink(s->f, path, &target, err);
 	if (r == 0 && !target[0])

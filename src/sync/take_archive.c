@@ -112,7 +112,7 @@ int take_archive(struct sync *s, size_t at, size_t end, struct cloche_err *err)
 		.f = s->f, .verb = "copy from", .path = path, .answer = takes_piece, .user = &a};
 	int r;
 
-	sync_there_path(a.in, path);
+	sync_there_path(s, a.in, path);
 	a.reader = tar_reader_new(&ops, &a);
 	if (!a.reader)
 		return err_nomem(err);

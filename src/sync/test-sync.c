@@ -735,6 +735,81 @@ static void limits(void)
 	check_int(work(false), -E_LIMIT);
 }
 
+/* Have one file here, which is of another name there, and what is beside it. */
+static void begin_one(void)
+{
+	begin();
+	put(here, "conf", "one");
+	put(here, "secret", "mine");
+	make(here, "dir");
+	put(here, ".gitignore", "conf\n");
+	options.what = SYNC_TRACKED;
+	options.one = "conf";
+	options.one_there = "file";
+	options.one_fd = openat(here, "conf", O_PATH | O_CLOEXEC);
+}
+
+static void one_file_alone(void)
+{
+	begin_one();
+	push();
+	check_text(there, "file", "one");
+	check(!is_there(there, "conf") && !is_there(there, "secret") && !is_there(there, "dir"));
+	check_quiet();
+	put(there, "file", "two two");
+	put(there, "conf", "another");
+	put(there, "secret", "another");
+	must(fchmodat(there, "file", 0600, 0) == 0);
+	pull();
+	check_int((long long)report.entries, 1);
+	check_text(here, "conf", "two two");
+	check_text(here, "secret", "mine");
+	check_int(mode_of(here, "conf"), S_IFREG | 0600);
+	check(!is_there(here, "file"));
+	put(here, "conf", "mine, too");
+	pull();
+	check_text(here, "conf", "mine, too");
+	put(there, "file", "there");
+	pull();
+	check(was_told("kept-both conf conf.from-s1"));
+	check_text(here, "conf", "mine, too");
+	check_text(here, "conf.from-s1", "there");
+	drop(here, "conf");
+	put(there, "file", "there again");
+	pull();
+	check(was_told("restored conf"));
+	check_text(here, "conf", "there again");
+	drop(there, "file");
+	check_int(work(false), -E_NOT_FOUND);
+	check_text(here, "conf", "there again");
+	must(symlinkat("/etc/passwd", there, "file") == 0);
+	check_int(work(false), -E_PROTOCOL);
+	check_text(here, "conf", "there again");
+	fd_close(options.one_fd);
+}
+
+/* What took the name of what was granted is not sent. */
+static void one_file_that_was_replaced(void)
+{
+	begin_one();
+	must(renameat(here, "secret", here, "conf") == 0);
+	check_int(work(true), -E_SYSTEM);
+	check(was_told("unsteady conf"));
+	check(!is_there(there, "file"));
+	check_int(work(false), -E_USAGE);
+	fd_close(options.one_fd);
+	begin_one();
+	drop(here, "conf");
+	must(symlinkat("secret", here, "conf") == 0);
+	(void)work(true);
+	check(!is_there(there, "file") || S_ISLNK(mode_of(there, "file")));
+	fd_close(options.one_fd);
+	begin_one();
+	drop(here, "conf");
+	check_int(work(true), -E_SYSTEM);
+	fd_close(options.one_fd);
+}
+
 static void our_temporary_files_stay_where_they_are(void)
 {
 	begin();
@@ -770,6 +845,8 @@ int main(void)
 	run_test(a_pull_is_repeated);
 	run_test(a_pull_and_a_push_in_turn);
 	run_test(limits);
+	run_test(one_file_alone);
+	run_test(one_file_that_was_replaced);
 	run_test(our_temporary_files_stay_where_they_are);
 	sync_state_done(&state);
 	fs_remove_tree(AT_FDCWD, top);

@@ -119,7 +119,7 @@ static int there_list_dir(
 	int r;
 
 	l->in = dir ? dir->path : "";
-	sync_there_path(l->in, path);
+	sync_there_path(s, l->in, path);
 	r = cloche_files_list(s->f, path, there_entry, l, err);
 	if (l->code < 0)
 		return l->code;
@@ -132,11 +132,41 @@ static int there_list_dir(
 	return r;
 }
 
+/* Look at the one file. */
+static int there_scan_one(struct sync *s, struct cloche_err *err)
+{
+	char path[PATH_MAX + 1];
+	cloche_file_stat st;
+	struct sync_node *n;
+	int r;
+
+	sync_there_path(s, s->o->one, path);
+	r = cloche_files_stat(s->f, path, false, &st, err);
+	if (r == -E_NOT_FOUND && sync_can_go_on(s, r)) {
+		err_clear(err);
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	s->listed++;
+	n = sync_state_add(s->state, str_from(s->o->one));
+	if (!n)
+		return err_nomem(err);
+	if (st.type != CLOCHE_NODE_FILE || st.size > INT64_MAX)
+		return files_malformed(s->f, err);
+	n->there = there_facts(&st);
+	return 0;
+}
+
 int there_scan(struct sync *s, struct cloche_err *err)
 {
 	struct there_queue q = {0};
 	struct there_list l = {.s = s, .queue = &q, .err = err};
-	int r = there_list_dir(s, &l, NULL, err);
+	int r;
+
+	if (s->o->one)
+		return there_scan_one(s, err);
+	r = there_list_dir(s, &l, NULL, err);
 
 	while (r == 0 && q.next < q.n)
 		r = there_list_dir(s, &l, q.v[q.next++], err);
@@ -199,9 +229,9 @@ int there_clear(struct sync *s, bool only_look, struct cloche_err *err)
 		if (only_look)
 			return err_set(err, E_EXISTS, "the directory of the copy is not empty");
 		for (size_t i = 0; r == 0 && found && found[i]; i++) {
-			char path[PATH_MAX + 1];
+			char path[PATH_MAX + 1] = "/";
 
-			sync_there_path(found[i], path);
+			str_copy(path + 1, PATH_MAX, str_from(found[i]));
 			r = cloche_files_remove(s->f, path, true, err);
 			sync_pulse(s);
 		}
