@@ -49,8 +49,8 @@ enum {
 	LINE_MAX_BYTES = 64 * 1024,
 };
 
-/* DAC_OVERRIDE, FOWNER: root's directory may have files of others. */
-#define CAPS_SYNC (1ULL << 1 | 1ULL << 3)
+/* CHOWN, DAC_OVERRIDE, FOWNER: root's directory may have files of others. */
+#define CAPS_SYNC (1ULL << 0 | 1ULL << 1 | 1ULL << 3)
 
 static struct {
 	cloche_files *f;

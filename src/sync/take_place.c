@@ -357,7 +357,20 @@ static int taking_clear(const struct taking *t)
 											   : -errno;
 }
 
-/* Give it mode and time, and get the time that it then has. */
+/* Give what changes a file, or goes beside it, to the owner and the group of that file, as far as
+ * we may: root works in the directories of others. */
+static void taking_give(const struct taking *t)
+{
+	struct stat st;
+
+	if (t->away || fstatat(t->dir, t->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!S_ISREG(st.st_mode))
+		return;
+	if (fchownat(t->file.fd, "", st.st_uid, st.st_gid, AT_EMPTY_PATH) < 0)
+		(void)!fchownat(t->file.fd, "", (uid_t)-1, st.st_gid, AT_EMPTY_PATH);
+}
+
+/* Give it owner, mode and time, and get the time that it then has. */
 static int taking_dress(struct taking *t, struct sync_time *ret)
 {
 	const struct sync_node *n = t->n;
@@ -371,6 +384,7 @@ static int taking_dress(struct taking *t, struct sync_time *ret)
 		(void)!utimensat(t->dir, t->file.name, times, AT_SYMLINK_NOFOLLOW);
 		r = fstatat(t->dir, t->file.name, &st, AT_SYMLINK_NOFOLLOW);
 	} else {
+		taking_give(t);
 		if (fchmod(t->file.fd, n->mode_only ? n->here.mode : there->mode) < 0)
 			return -errno;
 		(void)!futimens(t->file.fd, times);

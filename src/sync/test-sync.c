@@ -810,6 +810,29 @@ static void one_file_that_was_replaced(void)
 	fd_close(options.one_fd);
 }
 
+/* Root works in a directory of somebody else's. */
+static void a_changed_file_keeps_its_owner(void)
+{
+	struct stat st = {0};
+
+	if (geteuid() != 0)
+		return;
+	begin();
+	put(here, "a", "one");
+	put(here, "b", "one");
+	must(fchownat(here, "a", 12, 34, 0) == 0 && fchownat(here, "b", 12, 34, 0) == 0);
+	push();
+	put(there, "a", "changed");
+	put(there, "b", "changed");
+	put(there, "new", "new");
+	put(here, "b", "mine");
+	pull();
+	check_text(here, "a", "changed");
+	check(fstatat(here, "a", &st, 0) == 0 && st.st_uid == 12 && st.st_gid == 34);
+	check(fstatat(here, "b.from-s1", &st, 0) == 0 && st.st_uid == 12 && st.st_gid == 34);
+	check(fstatat(here, "new", &st, 0) == 0 && st.st_uid == 0);
+}
+
 static void our_temporary_files_stay_where_they_are(void)
 {
 	begin();
@@ -847,6 +870,7 @@ int main(void)
 	run_test(limits);
 	run_test(one_file_alone);
 	run_test(one_file_that_was_replaced);
+	run_test(a_changed_file_keeps_its_owner);
 	run_test(our_temporary_files_stay_where_they_are);
 	sync_state_done(&state);
 	fs_remove_tree(AT_FDCWD, top);
