@@ -67,7 +67,8 @@ static bool is_elsewhere(const json_t *platform)
 	       (architecture.n && own.n && !str_eq(architecture, own));
 }
 
-/* Set *ret to "name:tag" on the heap, or NULL if text is not a valid name. */
+/* Set *ret to "name:tag" or "name@sha256:DIGEST" on the heap, or NULL if text is not a valid name.
+ */
 static int take_name(struct str text, char **ret)
 {
 	struct image_ref ref;

@@ -32,9 +32,7 @@ static size_t find_stored_name(
 		const char *name = index->entries[i].name;
 		bool exact;
 
-		if (!name || !image_ref_matches(ref, str_from(name), &exact))
-			continue;
-		if (ref->digest.n && !str_eq(str_from(index->entries[i].hex), ref->digest))
+		if (!name || !image_ref_matches(ref, str_from(name), index->entries[i].hex, &exact))
 			continue;
 		if (exact) {
 			*ret_many = false;

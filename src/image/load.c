@@ -241,6 +241,17 @@ static int load_manifest(struct loading *l, const struct image_entry *e, struct 
 	return r < 0 ? r : load_add_image(l, stored, &m, err);
 }
 
+/* A name with a digest promises what it names. Only a registry's program has checked others than
+ * the digest of what is loaded. */
+static bool load_may_be_called(const char *name, const char *hex)
+{
+	struct str text = str_from(name), digest;
+	size_t at = str_chr(text, '@');
+
+	return at == text.n || (image_digest_parse(str_from_index(text, at + 1), &digest) &&
+				       str_eq(digest, str_from(hex)));
+}
+
 /* Load all images for this machine; of a nested index, only the first. */
 static int load_index(struct loading *l, const struct image_index *index, const char *name,
 	int depth, struct cloche_err *err)
@@ -256,7 +267,7 @@ static int load_index(struct loading *l, const struct image_index *index, const 
 
 		if (e.elsewhere)
 			continue;
-		if (l->job->name || !e.name)
+		if (l->job->name || !e.name || !load_may_be_called(e.name, e.hex))
 			e.name = (char *)(uintptr_t)name;
 		done++;
 		if (e.kind == IMAGE_KIND_MANIFEST) {
@@ -321,7 +332,7 @@ static int load_one_saved(struct loading *l, const struct image_saved *s, struct
 		if (r < 0)
 			break;
 		image_ref_name(&ref, name);
-		e.name = name;
+		e.name = load_may_be_called(name, e.hex) ? name : NULL;
 		r = load_add_image(l, e, &m, err);
 	}
 	return r;

@@ -224,6 +224,9 @@ int image_pull(
 	image_ref_name(&ref, full);
 	if (!job->name)
 		job->name = full;
+	/* A digest says all; skopeo takes no tag beside it. */
+	if (ref.digest.n)
+		name = full;
 	if (skopeo && !str_starts(ref.name, STR("localhost/")))
 		r = pull_by_skopeo(s, skopeo, name, job, err);
 	else

@@ -129,16 +129,32 @@ int image_ref_parse(struct str text, struct image_ref *ret, struct cloche_err *e
 
 void image_ref_name(const struct image_ref *ref, char *ret)
 {
-	snprintf(ret, IMAGE_REF_MAX, "%.*s:%.*s", STR_FMT(ref->name),
-		STR_FMT(ref->tag.n ? ref->tag : STR("latest")));
+	if (ref->digest.n)
+		snprintf(ret, IMAGE_REF_MAX, "%.*s@sha256:%.*s", STR_FMT(ref->name),
+			STR_FMT(ref->digest));
+	else
+		snprintf(ret, IMAGE_REF_MAX, "%.*s:%.*s", STR_FMT(ref->name),
+			STR_FMT(ref->tag.n ? ref->tag : STR("latest")));
 }
 
-bool image_ref_matches(const struct image_ref *ref, struct str stored, bool *ret_exact)
+/* What a stored name says behind the name alone. */
+static bool ref_has(const struct image_ref *ref, struct str tag, struct str hex)
 {
-	size_t colon = find_tag(stored);
-	struct str name = str_prefix(stored, colon), tag = str_from_index(stored, colon + 1);
+	struct str digest;
 
-	if (ref->tag.n && !str_eq(tag, ref->tag))
+	if (image_digest_parse(tag, &digest))
+		return str_eq(digest, ref->digest);
+	return (!ref->tag.n || str_eq(tag, ref->tag)) &&
+	       (!ref->digest.n || str_eq(hex, ref->digest));
+}
+
+bool image_ref_matches(
+	const struct image_ref *ref, struct str stored, const char *hex, bool *ret_exact)
+{
+	size_t at = str_chr(stored, '@'), end = at < stored.n ? at : find_tag(stored);
+	struct str name = str_prefix(stored, end);
+
+	if (!ref_has(ref, str_from_index(stored, end + 1), str_from(hex)))
 		return false;
 	*ret_exact = str_eq(name, ref->name);
 	/* Require the slash, so that "pine" does not match "alpine". */

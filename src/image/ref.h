@@ -27,12 +27,14 @@ struct image_ref {
 /* Fail with E_USAGE and the reason. */
 _warn_unused_ int image_ref_parse(struct str text, struct image_ref *ret, struct cloche_err *err);
 
-/* Write "name:tag" to ret (IMAGE_REF_MAX bytes). */
+/* Write "name:tag" or, if there is a digest, "name@sha256:DIGEST" to ret (IMAGE_REF_MAX bytes). */
 void image_ref_name(const struct image_ref *ref, char *ret);
 
-/* Whether ref names the stored "name:tag": either exactly, or without a prefix such as a registry
- * ("docker.io/library/", "localhost/"). *ret_exact is set if no prefix was left out. */
-bool image_ref_matches(const struct image_ref *ref, struct str stored, bool *ret_exact);
+/* Whether ref names what is stored with such a name and the manifest's digest hex: either exactly,
+ * or without a prefix such as a registry ("docker.io/library/", "localhost/"). *ret_exact is set if
+ * no prefix was left out. With a digest, the tag of ref means nothing for a name without a tag. */
+bool image_ref_matches(
+	const struct image_ref *ref, struct str stored, const char *hex, bool *ret_exact);
 
 /* 64 lower-case hexadecimal digits. */
 bool image_is_hex(struct str s);

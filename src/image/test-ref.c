@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define OTHER "f123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* want: "name|tag|digest", NULL: refused. */
 static void expect_ref(const char *text, const char *want)
@@ -53,7 +54,7 @@ static bool matches(const char *text, const char *stored, bool want_exact)
 	bool exact = false, found;
 
 	must(image_ref_parse(str_from(text), &ref, NULL) == 0);
-	found = image_ref_matches(&ref, str_from(stored), &exact);
+	found = image_ref_matches(&ref, str_from(stored), HEX, &exact);
 	return found && exact == want_exact;
 }
 
@@ -66,6 +67,32 @@ static void test_matches(void)
 	check(!matches("pine", "alpine:latest", false));
 	check(!matches("a", "a:1", true));
 	check(!matches("a", "a/b:latest", false));
+	check(matches("a@sha256:" HEX, "a:1", true));
+	check(matches("a:1@sha256:" HEX, "r.example/a:1", false));
+	check(!matches("a:2@sha256:" HEX, "a:1", true));
+	check(!matches("a@sha256:" OTHER, "a:1", true));
+	check(matches("a@sha256:" OTHER, "a@sha256:" OTHER, true));
+	check(matches("a:2@sha256:" OTHER, "r.example/a@sha256:" OTHER, false));
+	check(!matches("a@sha256:" HEX, "a@sha256:" OTHER, true));
+	check(!matches("a", "a@sha256:" HEX, true));
+}
+
+static void expect_name(const char *text, const char *want)
+{
+	char name[IMAGE_REF_MAX];
+	struct image_ref ref;
+
+	must(image_ref_parse(str_from(text), &ref, NULL) == 0);
+	image_ref_name(&ref, name);
+	check_z(name, want);
+}
+
+static void test_full_names(void)
+{
+	expect_name("a", "a:latest");
+	expect_name("a:1", "a:1");
+	expect_name("a@sha256:" HEX, "a@sha256:" HEX);
+	expect_name("a:1@sha256:" HEX, "a@sha256:" HEX);
 }
 
 int main(void)
@@ -73,5 +100,6 @@ int main(void)
 	run_test(test_names);
 	run_test(test_refused);
 	run_test(test_matches);
+	run_test(test_full_names);
 	return tap_done();
 }

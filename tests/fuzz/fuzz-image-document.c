@@ -80,13 +80,16 @@ static void try_ref(struct str text)
 {
 	struct image_ref ref, again;
 	char name[IMAGE_REF_MAX];
+	char hex[SHA256_HEX_MAX] = "";
 	bool exact = false;
 
 	if (image_ref_parse(text, &ref, NULL) < 0 || ref.name.n == 0)
 		return;
 	image_ref_name(&ref, name);
 	require(image_ref_parse(str_from(name), &again, NULL) == 0);
-	require(str_eq(again.name, ref.name) && image_ref_matches(&again, str_from(name), &exact));
+	require(str_eq(again.name, ref.name) && str_eq(again.digest, ref.digest));
+	snprintf(hex, sizeof(hex), "%.*s", STR_FMT(ref.digest));
+	require(image_ref_matches(&again, str_from(name), hex, &exact));
 	require(exact);
 }
 
