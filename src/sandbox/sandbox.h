@@ -150,6 +150,8 @@ const char *sandbox_workdir(const cloche_sandbox *sb);
 /* Return the configuration as a JSON object for the record: what was granted, secrets and variables
  * by name only. Heap; NULL on lack of memory. */
 char *sandbox_describe(const cloche_sandbox *sb);
+/* Return its root as --root names it. */
+const char *sandbox_root(const cloche_sandbox *sb);
 /* Return whether the sandbox has a full record. */
 bool sandbox_is_recorded(const cloche_sandbox *sb);
 /* Return the same for a sandbox that runs one command: its working directory, and the command with

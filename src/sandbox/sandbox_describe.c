@@ -107,7 +107,7 @@ static const char *find_net(const cloche_sandbox *sb)
 	return sandbox_wants_gateway(sb) ? "gateway" : "none";
 }
 
-static const char *find_root(const cloche_sandbox *sb)
+const char *sandbox_root(const cloche_sandbox *sb)
 {
 	/* One of the place's own has no layers here. */
 	if (sb->image)
@@ -118,7 +118,7 @@ static const char *find_root(const cloche_sandbox *sb)
 static json_t *describe_rest(const cloche_sandbox *sb)
 {
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "record",
-		json_text(find_record(sb)), "root", json_text(find_root(sb)), "workdir",
+		json_text(find_record(sb)), "root", json_text(sandbox_root(sb)), "workdir",
 		json_text(sandbox_workdir(sb)), "mounts", mounts_of(sb), "env", env_of(sb), "net",
 		json_text(find_net(sb)), "allow", allowed_of(sb, false), "allowlists",
 		allowed_of(sb, true), "secrets", secrets_of(sb), "limits", limits_of(sb));

@@ -171,18 +171,41 @@ static int snapshot_name(const struct forking *f, char ret[OPLOG_NAME_MAX + size
 		f->instance->id, f->snapshot);
 }
 
-/* Keep the fork's log as the snapshot: it has what was copied and nothing else. */
+static int take_nothing(
+	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
+{
+	return 0;
+}
+
+/* Put on record over which root the files were. */
+static int note_root(
+	const struct forking *f, const cloche_instance *fork, int logs, struct cloche_err *err)
+{
+	_cleanup_json_ json_t *args = json_pack("{s:s, s:{s:o}}", "id", f->instance->id, "config",
+		"root", json_text(sandbox_root(f->made)));
+	_cleanup_(oplog_closep) struct oplog log = OPLOG_INIT;
+	struct state_op op = {.kind = STATE_SANDBOX_START, .args = args, .mode = STATE_NO_MODE};
+	int r = args ? oplog_open(&log, logs, fork->id, true, err) : err_nomem(err);
+
+	if (r == 0)
+		r = oplog_lock(&log, err);
+	if (r == 0)
+		r = oplog_read(&log, take_nothing, NULL, NULL, err);
+	return r < 0 ? r : oplog_append(&log, &op, 1, err);
+}
+
+/* Keep the fork's log as the snapshot: it has what was copied, from where, and nothing else. */
 static int keep_log(const struct forking *f, const cloche_instance *fork, struct cloche_err *err)
 {
 	char from[OPLOG_NAME_MAX + sizeof(OPLOG_SUFFIX)], to[sizeof(from)];
 	_cleanup_fd_ int logs = oplogs_open(err), fd = -1;
+	int r = logs < 0 ? logs : note_root(f, fork, logs, err);
 
-	if (logs < 0)
-		return logs;
+	if (r < 0)
+		return r;
 	snprintf(from, sizeof(from), "%s" OPLOG_SUFFIX, fork->id);
 	snapshot_name(f, to);
-	/* The log is missing if nothing was copied. */
-	fd = openat(logs, from, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(logs, from, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || fsync(fd) < 0 || linkat(logs, from, logs, to, 0) < 0 ||
 		unlinkat(logs, from, 0) < 0)
 		return err_sys(err, errno, "keep the snapshot");

@@ -48,6 +48,7 @@ struct replaying {
 	struct batch *batches[2]; /* the one that is filled, and the one that was sent */
 	bool is_sent;
 	bool failed; /* an operation did */
+	char *root;  /* that the log names; NULL: it does not, as one of a version before */
 	cloche_replayed done;
 };
 
@@ -394,13 +395,53 @@ static int replay_operation(struct replaying *p, const struct state_op *op, stru
 	return replay_wrap(op->number, op->kind, r, err);
 }
 
+static int replay_take_start(struct replaying *p, const struct state_op *op, struct cloche_err *err)
+{
+	struct str root = json_str_at(json_object_get(op->args, "config"), "root");
+
+	if (p->root || root.n == 0)
+		return 0;
+	p->root = str_dup(root);
+	return p->root ? 0 : err_nomem(err);
+}
+
 static int replay_entry(
 	const struct state_op *op, uint64_t offset, void *user, struct cloche_err *err)
 {
 	struct replaying *p = user;
-	int r = p->last && op->number > p->last ? 0 : replay_operation(p, op, err);
+	int r = op->kind == STATE_SANDBOX_START ? replay_take_start(p, op, err) : 0;
 
+	if (r == 0 && !(p->last && op->number > p->last))
+		r = replay_operation(p, op, err);
 	p->failed = r < 0;
+	return r;
+}
+
+/* p->root is the caller's. */
+static int replay_all(struct replaying *p, const cloche_instance *instance, struct cloche_err *err)
+{
+	const cloche_oplog *log = p->log;
+	int r, ahead;
+
+	if (log->id[0] && strcmp(log->id, instance->id) == 0)
+		return err_set(err, E_USAGE, "that is the sandbox's own log");
+	r = cloche_files_open(instance, 0, 0, &p->files, err);
+	if (r == 0) {
+		/* What is not there need not be removed. */
+		cloche_files_set_lenient(p->files, true);
+		r = cloche_state_open(instance, &p->state, err);
+	}
+	if (r == 0)
+		r = oplog_read_all(p->log, replay_entry, p, err);
+	/* What comes before an entry that cannot be read is done; nothing behind one that failed.
+	 */
+	ahead = p->failed ? batch_wait(p, NULL) : replay_settle(p, r == 0 ? err : NULL);
+	r = r == 0 ? ahead : r;
+	batches_done(p);
+	if (p->state)
+		state_let_go(p->state);
+	cloche_state_close(p->state);
+	cloche_files_close(p->files);
 	return r;
 }
 
@@ -408,30 +449,27 @@ int cloche_oplog_replay(cloche_oplog *log, const cloche_instance *instance, uint
 	cloche_replayed *ret, cloche_err *err)
 {
 	struct replaying p = {.log = log, .last = last};
-	int r, ahead;
+	int r = replay_all(&p, instance, err);
 
-	if (log->id[0] && strcmp(log->id, instance->id) == 0)
-		return err_set(err, E_USAGE, "that is the sandbox's own log");
-	r = cloche_files_open(instance, 0, 0, &p.files, err);
-	if (r == 0) {
-		/* What is not there need not be removed. */
-		cloche_files_set_lenient(p.files, true);
-		r = cloche_state_open(instance, &p.state, err);
-	}
-	if (r == 0)
-		r = oplog_read_all(log, replay_entry, &p, err);
-	/* What comes before an entry that cannot be read is done; nothing behind one that failed.
-	 */
-	ahead = p.failed ? batch_wait(&p, NULL) : replay_settle(&p, r == 0 ? err : NULL);
-	r = r == 0 ? ahead : r;
-	batches_done(&p);
-	if (p.state)
-		state_let_go(p.state);
-	cloche_state_close(p.state);
-	cloche_files_close(p.files);
+	free(p.root);
 	if (ret)
 		*ret = p.done;
 	return r;
+}
+
+/* What changed over one root makes little sense over another. */
+static int replay_compare_roots(const char *root, const cloche_sandbox *sb, cloche_warning_fn fn,
+	void *user, struct cloche_err *err)
+{
+	_cleanup_(freep) char *text = NULL;
+
+	if (!root || !fn || strcmp(root, sandbox_root(sb)) == 0)
+		return 0;
+	if (asprintf(&text, "the log is of a sandbox with --root %s, and this one has --root %s",
+		    root, sandbox_root(sb)) < 0)
+		return err_nomem(err);
+	fn(text, user);
+	return 0;
 }
 
 int cloche_instance_create_from(const cloche_sandbox *sb, cloche_oplog *log, uint64_t last,
@@ -439,12 +477,18 @@ int cloche_instance_create_from(const cloche_sandbox *sb, cloche_oplog *log, uin
 	cloche_err *err)
 {
 	_cleanup_(cloche_instance_freep) cloche_instance *instance = NULL;
+	struct replaying p = {.log = log, .last = last};
 	struct client *client;
 	int r = instance_begin(sb, fn, user, &client, &instance, err);
 
 	if (r < 0)
 		return r;
-	r = cloche_oplog_replay(log, instance, last, replayed, err);
+	r = replay_all(&p, instance, err);
+	if (r == 0)
+		r = replay_compare_roots(p.root, sb, fn, user, err);
+	free(p.root);
+	if (replayed)
+		*replayed = p.done;
 	r = instance_complete(client, r, err);
 	if (r == 0)
 		*ret = TAKE_PTR(instance);
