@@ -23,6 +23,10 @@ struct image_progress {
  * interrupted us. */
 bool image_progress_step(struct image_progress *p, const char *step, uint64_t bytes);
 void image_progress_clear(struct image_progress *p);
+/* Let a first signal interrupt us in this way, and a second one end the program. */
+void image_progress_catch(void);
+/* That is over: let signals end the program, also one that came. */
+void image_progress_forget(void);
 
 /* image_build.c */
 int image_build(const struct image_options *o, char **operands, cloche_err *err);

@@ -74,6 +74,22 @@ static void image_load_on_signal(void *user, int signal_number, unsigned count)
 	}
 }
 
+void image_progress_catch(void)
+{
+	interrupt_catch(image_load_on_signal, NULL);
+}
+
+void image_progress_forget(void)
+{
+	int came = interrupt_signal();
+
+	interrupt_forget();
+	if (came == 0)
+		return;
+	signal(came, SIG_DFL);
+	raise(came);
+}
+
 static void say_left_out(const struct cloche_image_loading *loading)
 {
 	if (loading->owners_noted)
@@ -98,7 +114,7 @@ static int image_get(
 	int r;
 
 	s.progress.on_terminal = !o->quiet && isatty(STDERR_FILENO);
-	interrupt_catch(image_load_on_signal, NULL);
+	image_progress_catch();
 	if (name)
 		r = cloche_image_pull(name, &loading, err);
 	else

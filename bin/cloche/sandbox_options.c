@@ -264,6 +264,7 @@ static bool on_pull(const char *step, uint64_t bytes, void *user)
 	if (p->began == 0) {
 		p->began = now_usec();
 		p->on_terminal = isatty(STDERR_FILENO);
+		image_progress_catch();
 		say("pulling the image");
 	}
 	return image_progress_step(p, step, bytes);
@@ -380,6 +381,8 @@ static int sandbox_options_apply(struct sandbox_options *o, cloche_err *err)
 	if (r == 0)
 		r = apply_given(o, err);
 	image_progress_clear(&pulling);
+	if (pulling.began)
+		image_progress_forget();
 	if (r == 0)
 		r = tell_weaker(o, err);
 	o->setting_from = sandbox_options_given(o, "workspace") ? o->setting_from : "default";

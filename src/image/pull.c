@@ -19,7 +19,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_TROUBLE = 8192 };
+enum { MAX_TROUBLE = 8192, ASK_MS = 200 };
+
+static bool pull_tell(struct image_load *job, const char *step)
+{
+	return image_load_tell(job, step, 0);
+}
 
 /* Get the last line that is not empty. */
 static void last_line(struct str text, char *ret, size_t size)
@@ -54,13 +59,17 @@ static void pull_plain(char *line)
 	*to = '\0';
 }
 
-/* Wait for the end of a program. Takes trouble, from which its messages come. */
-static int pull_finish(pid_t pid, int trouble, const char *path, struct cloche_err *err)
+/* Wait for the end of a program. Takes trouble, from which its messages come. r: 0, or why it is to
+ * be ended. */
+static int pull_finish(pid_t pid, int trouble, int r, const char *path, struct cloche_err *err)
 {
 	_cleanup_(buf_donep) struct buf text = BUF_INIT(MAX_TROUBLE);
 	_cleanup_fd_ int messages = trouble;
-	int status, r = image_read_trouble(messages, &text), waited;
+	int status, waited;
 	char why[512];
+
+	if (r == 0)
+		r = image_read_trouble(messages, &text);
 
 	/* Do not leave it blocked on a pipe that is no longer read, nor run for nobody. */
 	waited = image_wait_program(pid, r < 0, &status);
@@ -82,23 +91,37 @@ static int pull_start(
 	return image_start_program(spawn, ret, ret_trouble, err);
 }
 
-static bool pull_tell(struct image_load *job, const char *step)
+/* Wait until it says something or ends. Meanwhile ask again and again whether to go on: a registry
+ * may be silent for as long as it likes. */
+static int pull_wait(struct image_load *job, const char *step, int trouble)
 {
-	return image_load_tell(job, step, 0);
+	int r;
+
+	do
+		r = pull_tell(job, step) ? job_wait_fd(trouble, POLLIN, ASK_MS) : -ECANCELED;
+	while (r == 0);
+	return r < 0 ? r : 0;
 }
 
-static int run_skopeo(char *path, const char *name, int dir, struct cloche_err *err)
+static int run_skopeo(
+	char *path, const char *name, int dir, struct image_load *job, struct cloche_err *err)
 {
+	static const char step[] = "skopeo gets the image from its registry";
 	_cleanup_(freep) char *from = NULL, *to = NULL;
 	int trouble, r;
 	pid_t pid;
 
+	if (!pull_tell(job, step))
+		return err_set(err, E_CANCELLED, "it was given up");
 	if (asprintf(&from, "docker://%s", name) < 0 ||
 		asprintf(&to, "oci:/proc/%d/fd/%d:x", (int)getpid(), dir) < 0)
 		return err_nomem(err);
 	r = pull_start(
 		(const char *const[]){path, "copy", from, to, NULL}, -1, &pid, &trouble, err);
-	return r < 0 ? r : pull_finish(pid, trouble, path, err);
+	if (r < 0)
+		return r;
+	r = pull_wait(job, step, trouble);
+	return pull_finish(pid, trouble, r, path, err);
 }
 
 /* Return the byte of the file of locks that stands for the registry of an image. */
@@ -127,11 +150,9 @@ static int take_turn(
 
 	if (fd < 0)
 		return err_sys(err, errno, "open the locks of pulls");
-	r = fcntl(fd, F_OFD_SETLK, &lock);
-	if (r < 0 && (errno == EAGAIN || errno == EACCES) &&
-		!pull_tell(job, "waiting for another pull from the same registry"))
-		return err_set(err, E_CANCELLED, "it was given up");
-	r = job_lock_bytes(fd, &lock, -1, -1);
+	while ((r = job_lock_bytes(fd, &lock, ASK_MS, -1)) == -EWOULDBLOCK)
+		if (!pull_tell(job, "waiting for another pull from the same registry"))
+			return err_set(err, E_CANCELLED, "it was given up");
 	return r < 0 ? err_sys(err, -r, "wait for another pull") : TAKE_FD(fd);
 }
 
@@ -147,9 +168,7 @@ static int pull_by_skopeo(struct image_store *s, char *path, const char *name,
 		return dir;
 	image_source_init_dir(&source, s, dir);
 	image_blobs_link(s, dir);
-	r = pull_tell(job, "skopeo gets the image from its registry")
-		    ? run_skopeo(path, name, dir, err)
-		    : err_set(err, E_CANCELLED, "it was given up");
+	r = run_skopeo(path, name, dir, job, err);
 	if (r == 0)
 		r = image_load(s, &source, job, err);
 	image_temp_remove(s, temp);
@@ -173,7 +192,7 @@ static int pull_by_engine(struct image_store *s, char *path, const char *name,
 
 		read = image_source_read_archive(&source, s, out[0], NULL, NULL, &own);
 		out[0] = fd_close(out[0]);
-		r = pull_finish(pid, trouble, path, err);
+		r = pull_finish(pid, trouble, 0, path, err);
 		/* If the engine failed, its message explains the broken archive. */
 		if (r == 0 && read < 0 && (r = read) < 0 && err)
 			*err = own;
