@@ -69,6 +69,9 @@ CLOCHE_API int cloche_image_build_add_file(cloche_image_build *build, const char
  * skip names one file, relative to directory, to leave out; NULL: none. */
 CLOCHE_API int cloche_image_build_add_directory(
 	cloche_image_build *build, const char *directory, const char *skip, cloche_err *err);
+/* Return how many links of these directories were left out, so that COPY does not find them, and
+ * the name of one (borrowed until the handle is freed; as it was if there are none). */
+CLOCHE_API size_t cloche_image_build_links(const cloche_image_build *build, const char **ret_first);
 
 /* Return the digest of the first layer: the SHA-256 of the Dockerfile followed by the name and
  * contents of each file, sorted by name (with "+x" after an executable file). Borrowed until the

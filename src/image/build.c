@@ -103,6 +103,13 @@ int cloche_image_build_add_directory(
 	return recipe_add_directory(&build->recipe, directory, skip, err);
 }
 
+size_t cloche_image_build_links(const cloche_image_build *build, const char **ret_first)
+{
+	if (build->recipe.links)
+		*ret_first = build->recipe.link;
+	return build->recipe.links;
+}
+
 const char *cloche_image_build_hash(cloche_image_build *build)
 {
 	recipe_hash(&build->recipe, build->hash);

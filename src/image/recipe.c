@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/recipe.h"
 #include "base/fd.h"
+#include "base/strv.h"
 #include "fs/fs.h"
 #include "image/dockerignore.h"
 
@@ -25,6 +26,7 @@ void recipe_done(struct recipe *r)
 	}
 	free(r->files);
 	free(r->dockerfile);
+	free(r->link);
 	*r = (struct recipe){0};
 }
 
@@ -143,6 +145,11 @@ static bool recipe_leaves_out(const struct adding *a, const char *name)
 	return strcmp(name, IGNORE_FILE) != 0 && dockerignore_matches(&a->ignore, name);
 }
 
+static int recipe_count_link(struct recipe *r, const char *name, struct cloche_err *err)
+{
+	return r->links++ == 0 ? set_string(&r->link, name, err) : 0;
+}
+
 static int recipe_add_entry(const struct adding *a, int dir, const char *entry, const char *name,
 	int depth, struct cloche_err *err)
 {
@@ -156,8 +163,10 @@ static int recipe_add_entry(const struct adding *a, int dir, const char *entry, 
 	if (out && !a->ignore.keeps)
 		return 0;
 	fd = openat(dir, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	/* Skip links and sockets. */
-	if (fd < 0 && (out || errno == ELOOP || errno == ENXIO))
+	if (fd < 0 && !out && errno == ELOOP)
+		return recipe_count_link(a->recipe, name, err);
+	/* Skip sockets. */
+	if (fd < 0 && (out || errno == ENXIO))
 		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(err, errno, "open %s", name);

@@ -76,6 +76,8 @@ static void test_directory(void)
 	check_int(recipe_add_directory(&r, dir, "Dockerfile", NULL), 0);
 	check_int(r.n, 2);
 	check_z(r.files[0].name, "a");
+	check_int(r.links, 2);
+	check(strcmp(r.link, "link") == 0 || strcmp(r.link, "tree") == 0);
 	check_z(r.files[1].name, "sub/run");
 	check(r.files[1].executable && !r.files[0].executable);
 	check(recipe_add_directory(&r, "/no/such", NULL, NULL) < 0);
