@@ -407,6 +407,12 @@ static void tidy(struct image_store *s)
 		(void)!image_store_collect(s, &index, &freed, NULL);
 }
 
+void image_hint_space(struct cloche_err *err)
+{
+	err_hint(err, "\"cloche image rm\" makes room, or set CLOCHE_STATE_DIR to a directory on "
+		      "another disk");
+}
+
 int image_load(struct image_store *s, const struct image_source *source, struct image_load *job,
 	struct cloche_err *err)
 {
@@ -425,8 +431,7 @@ int image_load(struct image_store *s, const struct image_source *source, struct 
 	l.fd = fd_close(l.fd);
 	tidy(s);
 	if (r == -E_NO_SPACE)
-		err_hint(err, "\"cloche image rm\" makes room, or set CLOCHE_STATE_DIR to a "
-			      "directory on another disk");
+		image_hint_space(err);
 	if (r < 0)
 		image_index_done(&job->stored);
 	return r;

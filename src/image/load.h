@@ -22,6 +22,9 @@ bool image_load_tell(const struct image_load *job, const char *step, uint64_t by
 _warn_unused_ int image_load(struct image_store *s, const struct image_source *source,
 	struct image_load *job, struct cloche_err *err);
 
+/* Say what helps with E_NO_SPACE. */
+void image_hint_space(struct cloche_err *err);
+
 /* Get an image with the programs that the user has for that, and load it. */
 _warn_unused_ int image_pull(
 	struct image_store *s, const char *name, struct image_load *job, struct cloche_err *err);

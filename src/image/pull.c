@@ -79,6 +79,12 @@ static int pull_finish(pid_t pid, int trouble, int r, const char *path, struct c
 		return 0;
 	last_line(buf_str(&text), why, sizeof(why));
 	pull_plain(why);
+	/* What skopeo writes to has no name but that of our descriptor. */
+	if (strstr(why, "/proc/") && strstr(why, "no space left on device")) {
+		err_set(err, E_NO_SPACE, "%s: No space left on device", path);
+		image_hint_space(err);
+		return -E_NO_SPACE;
+	}
 	return err_set(err, E_SYSTEM, "%s: %s", path, why);
 }
 
