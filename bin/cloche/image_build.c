@@ -70,6 +70,7 @@ static int image_build_make(const struct image_options *o, const char *path, boo
 	options.engine = o->engine;
 	options.sync = o->sync;
 	options.line = show ? show_line : NULL;
+	options.warning = warn;
 	if (o->has_age)
 		options.max_age_s = o->age_ms / 1000;
 	if (r == 0)
@@ -138,28 +139,14 @@ static int image_build_run(cloche_image_build *b, cloche_err *err)
 	return r;
 }
 
-/* The image may lack what the directory seems to have. */
-static void image_build_tell_links(const cloche_image_build *b)
-{
-	const char *first;
-	size_t n = cloche_image_build_links(b, &first);
-
-	if (n == 1)
-		say("warning: the link %s is left out of the image's context", first);
-	else if (n > 1)
-		say("warning: %zu links are left out of the image's context, such as %s", n, first);
-}
-
 static int build_or_hash(
 	const struct image_options *o, char **operands, bool only_hash, cloche_err *err)
 {
 	cloche_image_build *b = NULL;
 	int r = image_build_fill(o, operands[0], !o->quiet, &b, err);
 
-	if (r == 0 && !only_hash) {
-		image_build_tell_links(b);
+	if (r == 0 && !only_hash)
 		r = image_build_run(b, err);
-	}
 	if (r == 0)
 		r = only_hash ? print_hashes(o, b) : print_built(o, b);
 	else if (interrupt_signal() != 0)

@@ -45,12 +45,15 @@ typedef struct cloche_image_build_options {
 	const char *sync;
 	cloche_image_line_fn line; /* may be NULL */
 	void *user;
+	/* Called with a sentence for what COPY would not find, as links of a directory; may be
+	 * NULL. */
+	cloche_image_line_fn warning;
 } cloche_image_build_options;
 
 #define CLOCHE_IMAGE_BUILD_INIT                                                                    \
 	{                                                                                          \
 		sizeof(cloche_image_build_options), NULL, 0, NULL, CLOCHE_IMAGE_MAX_AGE_S, NULL,   \
-			NULL, NULL                                                                 \
+			NULL, NULL, NULL                                                           \
 	}
 
 /* Make a handle, which the caller frees. Everything in options is copied. CLOCHE_E_USAGE: an option
@@ -69,9 +72,6 @@ CLOCHE_API int cloche_image_build_add_file(cloche_image_build *build, const char
  * skip names one file, relative to directory, to leave out; NULL: none. */
 CLOCHE_API int cloche_image_build_add_directory(
 	cloche_image_build *build, const char *directory, const char *skip, cloche_err *err);
-/* Return how many links of these directories were left out, so that COPY does not find them, and
- * the name of one (borrowed until the handle is freed; as it was if there are none). */
-CLOCHE_API size_t cloche_image_build_links(const cloche_image_build *build, const char **ret_first);
 
 /* Return the digest of the first layer: the SHA-256 of the Dockerfile followed by the name and
  * contents of each file, sorted by name (with "+x" after an executable file). Borrowed until the

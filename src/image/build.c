@@ -36,7 +36,7 @@ struct cloche_image_build {
 	uint64_t max_age;
 	bool sync_uv;
 	int stop_fd;
-	cloche_image_line_fn on_line;
+	cloche_image_line_fn on_line, on_warning;
 	void *user;
 	char hash[SHA256_HEX_MAX];
 	char tag[TAG_MAX];
@@ -68,6 +68,7 @@ static int take_options(
 	b->max_age = o.max_age_s;
 	b->on_line = o.line;
 	b->user = o.user;
+	b->on_warning = o.warning;
 	if (o.dockerfile)
 		r = recipe_set_dockerfile(
 			&b->recipe, str_make(o.dockerfile, o.dockerfile_length), err);
@@ -97,17 +98,32 @@ int cloche_image_build_add_file(cloche_image_build *build, const char *name, con
 	return recipe_add_file(&build->recipe, name, str_make(data, length), executable, err);
 }
 
+/* The image may lack what the directory seems to have. */
+static int build_warn_of_links(const cloche_image_build *b, struct cloche_err *err)
+{
+	const struct recipe *r = &b->recipe;
+	_cleanup_(freep) char *text = NULL;
+	int n;
+
+	if (!b->on_warning || r->links == 0)
+		return 0;
+	if (r->links == 1)
+		n = asprintf(&text, "the link %s is left out of the image's context", r->link);
+	else
+		n = asprintf(&text, "%zu links are left out of the image's context, such as %s",
+			r->links, r->link);
+	if (n < 0)
+		return err_nomem(err);
+	b->on_warning(text, b->user);
+	return 0;
+}
+
 int cloche_image_build_add_directory(
 	cloche_image_build *build, const char *directory, const char *skip, cloche_err *err)
 {
-	return recipe_add_directory(&build->recipe, directory, skip, err);
-}
+	int r = recipe_add_directory(&build->recipe, directory, skip, err);
 
-size_t cloche_image_build_links(const cloche_image_build *build, const char **ret_first)
-{
-	if (build->recipe.links)
-		*ret_first = build->recipe.link;
-	return build->recipe.links;
+	return r < 0 ? r : build_warn_of_links(build, err);
 }
 
 const char *cloche_image_build_hash(cloche_image_build *build)

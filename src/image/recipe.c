@@ -234,6 +234,7 @@ int recipe_add_directory(
 
 	if (dir < 0)
 		return err_sys(err, errno, "open %s", directory);
+	r->links = 0;
 	e = recipe_read_ignore(dir, &a.ignore, err);
 	if (e == 0)
 		e = add_below(&a, dir, "", 0, err);

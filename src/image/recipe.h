@@ -19,7 +19,7 @@ struct recipe {
 	size_t dockerfile_n;
 	struct recipe_file *files; /* in the order of their names */
 	size_t n, bytes;
-	size_t links; /* that were left out */
+	size_t links; /* that were left out of the last directory */
 	char *link;   /* the first of them */
 };
 void recipe_done(struct recipe *r);
