@@ -23,7 +23,7 @@
 enum {
 	PROGRAM_SEC = 120,
 	CREATE_SEC = 540, /* it may have to get an image first */
-	GOODBYE_SEC = 3,
+	GOODBYE_SEC = 20,
 	LINE_SEC = 60, /* until the other machine says something, and for each piece it takes */
 };
 

@@ -464,15 +464,17 @@ static void relay_serve(struct relay *r, struct relay_chan *c, uint32_t events, 
 		c->open = false;
 		return;
 	}
-	/* The supervisor, or the keeper, is gone: so is the room. */
+	/* The supervisor, or the keeper, is gone: so is the room. What comes of it until it has
+	 * heard that is for nobody. */
 	if (e < 0) {
+		r->ctl.open = r->init.open = r->capture.open = false;
 		if (r->carrier.out >= 0) {
 			(void)!link_send(&r->carrier.link, FAR_LEAVE, STR_NULL);
 			r->state = RELAY_OVER;
 			loop_io_remove(&c->io);
 			carrier_kick(&r->carrier);
-			if (loop_timer_in(r->loop, &r->giving_up, USEC_PER_SEC, relay_on_killed) ==
-				0)
+			if (loop_timer_in(r->loop, &r->giving_up, KILL_PATIENCE_USEC,
+				    relay_on_killed) == 0)
 				return;
 		}
 		relay_exit(r);
