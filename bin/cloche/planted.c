@@ -73,6 +73,17 @@ void planted_say_others(void)
 	planted_tell(NULL, &(struct shown){.others = true});
 }
 
+/* Findings outlive their sandbox, which can then only be named by its whole id. */
+static int planted_take(const char *given, struct shown *s, cloche_err *err)
+{
+	_cleanup_(instance_freep) cloche_instance *i = NULL;
+	int r = cloche_instance_open(given, &i, err);
+
+	if (r < 0)
+		return cloche_planted_take(given, planted_show, s, NULL) == 0 ? 0 : r;
+	return cloche_planted_take(cloche_instance_id(i), planted_show, s, err);
+}
+
 static int main_planted(void *ctx, const struct operands *operands, cloche_err *err)
 {
 	struct shown s = {.others = operands->n == 0};
@@ -81,7 +92,8 @@ static int main_planted(void *ctx, const struct operands *operands, cloche_err *
 	if (operands->n > 1)
 		return wrong_usage(err, "without an id it shows those of all sandboxes",
 			"planted: one sandbox at a time");
-	r = cloche_planted_take(operands->n ? operands->v[0] : NULL, planted_show, &s, err);
+	r = operands->n ? planted_take(operands->v[0], &s, err)
+			: cloche_planted_take(NULL, planted_show, &s, err);
 	if (r == 0 && s.n == 0)
 		say("nothing that sandboxes left is to be looked at");
 	return r;
@@ -93,6 +105,7 @@ const struct command command_planted = {
 	.synopsis = "[ID]",
 	.text = "A command that ends on a terminal says in one line that there is more than one\n"
 		"such thing. This shows each, what it is, and how to put back what was set\n"
-		"aside; then they are forgotten. ID is a whole id, as that line has it.",
+		"aside; then they are forgotten. Of a sandbox that is gone, ID is the whole id,\n"
+		"as that line has it.",
 	.run = main_planted,
 };
