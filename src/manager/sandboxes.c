@@ -197,7 +197,7 @@ int sandboxes_list(int base, char ***ret, struct cloche_err *err)
 	return 0;
 }
 
-static bool begins(const char *id, const char *text)
+bool sandbox_id_begins(const char *id, const char *text)
 {
 	struct str s = str_from(id), rest = str_from_index(s, sizeof("sandbox-") - 1);
 	struct str t = str_from(text);
@@ -215,7 +215,7 @@ static int find_beginning(
 	if (r < 0)
 		return r;
 	for (size_t i = 0; ids && ids[i]; i++) {
-		if (!begins(ids[i], text))
+		if (!sandbox_id_begins(ids[i], text))
 			continue;
 		memcpy(ret_id, ids[i], RUNDIR_ID_BYTES + 1);
 		if (n++ < MAX_CANDIDATES &&

@@ -32,6 +32,9 @@ static inline void sandbox_entry_donep(struct sandbox_entry *e)
  * none). */
 _warn_unused_ int sandboxes_list(int base, char ***ret, struct cloche_err *err);
 
+/* Whether an id begins with what a person wrote, with or without "sandbox-". */
+bool sandbox_id_begins(const char *id, const char *text);
+
 /* Open a sandbox by its whole id. E_NOT_FOUND if it does not exist (any more). */
 _warn_unused_ int sandbox_open(
 	int base, const char *id, struct sandbox_entry *ret, struct cloche_err *err);

@@ -18,12 +18,45 @@ int logs_have_none(const char *sandbox, struct cloche_err *err)
 	return -E_NOT_FOUND;
 }
 
+struct beginning {
+	const char *text;
+	char *id;
+	int n;
+};
+
+static int log_begins(int logs, const char *name, void *user, struct cloche_err *err)
+{
+	struct beginning *b = user;
+
+	if (!rundir_is_id(str_from(name)) || !sandbox_id_begins(name, b->text))
+		return 0;
+	memcpy(b->id, name, RUNDIR_ID_BYTES + 1);
+	b->n++;
+	return 0;
+}
+
+/* Find the log of a sandbox that is gone by the beginning of its id. */
+static int logs_find_beginning(
+	const char *text, char ret_id[RUNDIR_ID_BYTES + 1], struct cloche_err *err)
+{
+	struct beginning b = {text, ret_id, 0};
+	_cleanup_fd_ int logs = oplogs_open(err);
+	int r = logs < 0 ? logs : oplogs_each(logs, log_begins, &b, err);
+
+	if (r < 0)
+		return r;
+	if (b.n > 1)
+		return err_set(err, E_USAGE, "%d logs are of a sandbox %.100s...", b.n, text);
+	return b.n ? 0 : -E_NOT_FOUND;
+}
+
 int logs_find(const char *sandbox, char ret[OPLOG_NAME_MAX + 1], struct cloche_err *err)
 {
 	const char *behind = sandbox + strcspn(sandbox, "@");
 	_cleanup_(freep) char *name = str_dup(str_make(sandbox, (size_t)(behind - sandbox)));
 	_cleanup_fd_ int base = -1;
 	char id[RUNDIR_ID_BYTES + 1];
+	int r;
 
 	if (!name)
 		return err_nomem(err);
@@ -31,10 +64,14 @@ int logs_find(const char *sandbox, char ret[OPLOG_NAME_MAX + 1], struct cloche_e
 		snprintf(ret, OPLOG_NAME_MAX + 1, "%s", sandbox);
 		return 0;
 	}
-	base = rundir_open(NULL);
-	if (base < 0 || (*behind && !oplog_is_snapshot_name(str_from(behind + 1))) ||
-		sandbox_resolve(base, name, id, NULL) < 0)
+	if (!name[0] || (*behind && !oplog_is_snapshot_name(str_from(behind + 1))))
 		return logs_have_none(sandbox, err);
+	base = rundir_open(NULL);
+	if (base < 0 || sandbox_resolve(base, name, id, NULL) < 0) {
+		r = logs_find_beginning(name, id, err);
+		if (r < 0)
+			return r == -E_NOT_FOUND ? logs_have_none(sandbox, err) : r;
+	}
 	snprintf(ret, OPLOG_NAME_MAX + 1, "%s%s", id, behind);
 	return 0;
 }

@@ -4,8 +4,8 @@
 
 #include "record/logs.h"
 
-/* Store the full name of a log. sandbox is that name, or has the sandbox's name in place of its
- * id. E_NOT_FOUND if it names neither. */
+/* Store the full name of a log. sandbox is that name, or has the sandbox's name or the beginning of
+ * its id in place of the id. E_NOT_FOUND if it names none. */
 _warn_unused_ int logs_find(
 	const char *sandbox, char ret[OPLOG_NAME_MAX + 1], struct cloche_err *err);
 
