@@ -28,6 +28,7 @@
 #include "broker/reload.h"
 #include "broker/renew.h"
 #include "broker/response.h"
+#include "broker/scrubbing.h"
 #include "broker/stream.h"
 #include "broker/upstream.h"
 #include "dns/resolver.h"
@@ -173,15 +174,20 @@ int broker_tell_ports(struct broker *b, bool first)
 	return net_send_ports(&b->net, &m);
 }
 
+/* Answers under way (events, a WebSocket) may bring the new value, too. */
 static int broker_renew_scrubber(struct broker *b, struct cloche_err *err)
 {
-	struct scrubber *fresh;
+	_cleanup_(scrubber_freep) struct scrubber *fresh = NULL;
+	struct stream *s, *tmp;
 	int r = scrubber_new(b->secrets, &fresh, err);
 
 	if (r < 0)
 		return r;
-	scrubber_free(b->scrubber); /* streams that use it keep a reference */
-	b->scrubber = fresh;
+	HASH_ITER (hh, b->streams.open, s, tmp)
+		if (scrubbing_follow(s, fresh) < 0)
+			return err_nomem(err);
+	scrubber_free(b->scrubber);
+	b->scrubber = TAKE_PTR(fresh);
 	return 0;
 }
 

@@ -48,6 +48,13 @@ static bool scrubbing_response_head(struct stream *s, struct http_head *h)
 	return true;
 }
 
+int scrubbing_follow(struct stream *s, struct scrubber *to)
+{
+	struct scrubbing *c = scrubbing_of(s);
+
+	return c && c->scrub ? scrub_follow(c->scrub, to) : 0;
+}
+
 /* Scrub names as well, because the origin chooses them freely. */
 size_t scrubbing_fields(const struct broker *b, struct http_fields *f)
 {

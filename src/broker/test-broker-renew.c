@@ -36,6 +36,7 @@ static struct {
 	const char *answer; /* and its body */
 	bool mute;          /* it does not answer */
 	int gate;           /* unless -1: it waits for a byte there before it answers */
+	int late;           /* and there before it ends the answer to /late */
 	const char *bad;    /* the token that is refused with 401 */
 	unsigned asked;     /* requests for a token */
 	struct buf seen;    /* all that came */
@@ -64,6 +65,18 @@ static bool origin_read_body(struct test_conn *c, const struct buf *head)
 	return n > 0;
 }
 
+/* The answer has the new token: its beginning, and later the rest. */
+static void origin_answer_late(struct test_conn *c)
+{
+	static const char begins[] = "sk-ant-oat01-";
+	char head[128], byte;
+
+	snprintf(head, sizeof(head), "HTTP/1.1 200 X\r\nContent-Length: %zu\r\n\r\n%s", strlen(NEW),
+		begins);
+	must(test_conn_write_z(c, head) && read(o.late, &byte, 1) == 1);
+	(void)test_conn_write_z(c, NEW + strlen(begins));
+}
+
 static void origin_serve_both(struct test_conn *c, void *arg)
 {
 	struct buf head = BUF_INIT(1 << 16);
@@ -79,6 +92,8 @@ static void origin_serve_both(struct test_conn *c, void *arg)
 			if (o.mute)
 				continue;
 			origin_answer(c, o.status, str_from(o.answer));
+		} else if (str_starts(buf_str(&head), STR("GET /late "))) {
+			origin_answer_late(c);
 		} else {
 			bool bad =
 				o.bad && str_find(buf_str(&head), str_from(o.bad)) < buf_len(&head);
@@ -377,6 +392,31 @@ static void test_renewed_by_another(void)
 	check(origin_saw("Bearer " NEW));
 	check_int(origin_asked(), 0);
 	end();
+}
+
+/* An answer that began before is searched for the new token. */
+static void test_answer_under_way(void)
+{
+	uint32_t id, late;
+	int gate[2];
+
+	begin(-1000);
+	must(pipe(gate) == 0);
+	o.late = gate[0];
+	late = rig_open(
+		&g, &(struct ask){.scheme = NET_HTTPS, .host = "a.site.test", .target = "/late"});
+	while (seen[late].status == 0)
+		must(take_frame(PATIENCE_MS));
+	id = ask();
+	renew();
+	check_answer(id, 200, FAKE);
+	must(write(gate[1], "", 1) == 1);
+	check_answer(late, 200, FAKE);
+	check_int((int)seen[late].bytes, (int)strlen(NEW));
+	say(HELPER_LOGIN_WRITTEN, 0, NULL, 0);
+	end();
+	for (int i = 0; i < 2; i++)
+		(void)fd_close(gate[i]);
 }
 
 static void test_fifty_at_once(void)
@@ -774,6 +814,7 @@ int main(void)
 	run_test(test_near_its_end);
 	run_test(test_long_before_its_end);
 	run_test(test_renewed_by_another);
+	run_test(test_answer_under_way);
 	run_test(test_fifty_at_once);
 	run_test(test_refused);
 	run_test(test_refused_for_another);

@@ -25,6 +25,7 @@
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+#include <errno.h>
 
 #define LANES 4
 #define ESCAPE_MAX 6
@@ -49,7 +50,7 @@ struct machine {
 struct scrub {
 	struct scrubber *scrubber;
 	char *hold[2]; /* held bytes, and those released last */
-	size_t current, n;
+	size_t hold_size, current, n;
 	struct machine machine;
 };
 
@@ -460,19 +461,25 @@ static void run(
 	}
 }
 
-struct scrub *scrub_new(struct scrubber *s)
+static struct scrub *scrub_make(struct scrubber *s, size_t held)
 {
 	_cleanup_(scrub_freep) struct scrub *scrub = calloc(1, sizeof(*scrub));
 
 	if (!scrub)
 		return NULL;
 	scrub->scrubber = scrubber_ref(s);
+	scrub->hold_size = held + 1;
 	for (size_t i = 0; i < 2; i++) {
-		scrub->hold[i] = malloc(s->max_held + 1);
+		scrub->hold[i] = malloc(scrub->hold_size);
 		if (!scrub->hold[i])
 			return NULL;
 	}
 	return TAKE_PTR(scrub);
+}
+
+struct scrub *scrub_new(struct scrubber *s)
+{
+	return scrub_make(s, s->max_held);
 }
 
 struct scrub *scrub_free(struct scrub *s)
@@ -481,12 +488,32 @@ struct scrub *scrub_free(struct scrub *s)
 		return NULL;
 	for (size_t i = 0; i < 2; i++) {
 		if (s->hold[i])
-			explicit_bzero(s->hold[i], s->scrubber->max_held + 1);
+			explicit_bzero(s->hold[i], s->hold_size);
 		free(s->hold[i]);
 	}
 	scrubber_free(s->scrubber);
 	free(s);
 	return NULL;
+}
+
+int scrub_follow(struct scrub *s, struct scrubber *to)
+{
+	struct scrub *fresh = scrub_make(to, MAX(to->max_held, s->n));
+	struct scrub was = *s;
+	struct text text;
+
+	if (!fresh)
+		return -ENOMEM;
+	fresh->machine.hits = s->machine.hits;
+	fresh->n = s->n;
+	memcpy(fresh->hold[0], s->hold[s->current], s->n);
+	text = (struct text){fresh->hold[0], fresh->hold[0]};
+	if (to->n > 0)
+		run(to, &fresh->machine, &text, s->n, false);
+	*s = *fresh;
+	*fresh = was;
+	scrub_free(fresh);
+	return 0;
 }
 
 void scrub_feed(
@@ -497,7 +524,7 @@ void scrub_feed(
 	size_t keep, released;
 
 	if (s->scrubber->n == 0) {
-		*ret_first = STR_NULL;
+		*ret_first = scrub_end(s);
 		*ret_second = str_make(data, n);
 		return;
 	}

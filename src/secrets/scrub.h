@@ -43,6 +43,9 @@ struct scrub *scrub_new(struct scrubber *s);
 struct scrub *scrub_free(struct scrub *s);
 DEFINE_CLEANUP(struct scrub, scrub_free)
 
+/* Go on with another scrubber; what is held back is searched anew. Return 0 or -ENOMEM. */
+_warn_unused_ int scrub_follow(struct scrub *s, struct scrubber *to);
+
 /* Take the next n bytes, which it may change in place. What may be sent on now is `*ret_first`
  * (bytes held back earlier, owned by the stream) followed by `*ret_second` (a front part of data);
  * both are valid until the next call. */

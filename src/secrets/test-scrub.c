@@ -288,6 +288,60 @@ static void test_live_values(void)
 	set = secret_set_free(set);
 }
 
+static struct scrubber *scrubber_of(const char *value)
+{
+	struct scrubber *was = scrubber, *made;
+
+	use(&value, value ? 1 : 0);
+	made = scrubber;
+	set = secret_set_free(set);
+	scrubber = was;
+	return made;
+}
+
+/* Feed the text up to each place until `last`, go on with the scrubber of `to`, and feed the rest.
+ */
+static void follow(const char *from, const char *to, const char *text, size_t last, uint64_t hits)
+{
+	_cleanup_(scrubber_freep) struct scrubber *before = scrubber_of(from);
+	_cleanup_(scrubber_freep) struct scrubber *after = scrubber_of(to);
+	size_t all = strlen(text);
+
+	for (size_t n = 0; n <= last; n++) {
+		_cleanup_(scrub_freep) struct scrub *s = scrub_new(before);
+		_cleanup_(buf_donep) struct buf out = BUF_INIT(4096);
+		char copy[256];
+		struct str first, second;
+
+		memcpy(copy, text, all);
+		must(s);
+		scrub_feed(s, copy, n, &first, &second);
+		must(buf_add_str(&out, first) == 0 && buf_add_str(&out, second) == 0);
+		must(scrub_follow(s, after) == 0);
+		for (size_t i = n; i < all; i++) {
+			scrub_feed(s, copy + i, 1, &first, &second);
+			must(buf_add_str(&out, first) == 0 && buf_add_str(&out, second) == 0);
+		}
+		must(buf_add_str(&out, scrub_end(s)) == 0);
+		check_int((int)buf_len(&out), (int)all);
+		check_int((int)scrub_hits(s), (int)hits);
+		check((hits == 0) == str_eq(buf_str(&out), str_from(text)));
+	}
+}
+
+/* A stream goes on with the values of now; what it holds back may be the beginning of one. */
+static void test_followed(void)
+{
+	static const char old[] = "token-0123456789", fresh[] = "token-abcdefghij";
+	static const char written[] = "\\u0074oken%2dtoken\\u002dabcdef\\u0067hij";
+
+	follow(old, fresh, fresh, strlen("token-"), 1);
+	follow(old, fresh, written, strlen("\\u0074oken%2dtoken\\u002d"), 1);
+	follow("token-abcdefghij-and-longer", "token-abc", "token-abcdefghij", 16, 1);
+	follow(old, NULL, "token-012345678", 15, 0);
+	follow(NULL, old, "token-012345678", 15, 0);
+}
+
 int main(void)
 {
 	seeded_begin();
@@ -300,5 +354,6 @@ int main(void)
 	run_test(test_events);
 	run_test(test_too_much);
 	run_test(test_live_values);
+	run_test(test_followed);
 	return tap_done();
 }
